@@ -12,6 +12,13 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 
+target="${CARGO_TARGET_DIR:-$PWD/target}"
+step "axe-core, which looks over the pages"
+# The test of it says so where it is missing, and fails in CI.
+if command -v npm >/dev/null; then
+    npm install --prefix "$target/axe" --no-save --ignore-scripts --no-audit --no-fund --silent axe-core@4.14.0
+fi
+
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --workspace --no-fail-fast
@@ -27,7 +34,6 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
 step "the Python package"
 # The wheel is built in the dev profile, so that it shares what the tests above have built.
-target="${CARGO_TARGET_DIR:-$PWD/target}"
 python="$target/python"
 rm -rf "$python"
 python3 -m venv "$python/venv"

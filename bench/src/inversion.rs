@@ -83,6 +83,7 @@ fn many() -> Any<()> {
         clip: Clip::Gelu { bound: 10.0 },
         sigma: 0.05,
         steps: 5,
+        shifts: vec![],
     };
     let clock = Instant::now();
     train_many(&model, &rest, &targets, 1, &|_| true)?;

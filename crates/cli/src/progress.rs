@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// A progress display that goes away when it is dropped, and the hooks that feed it.
 pub(crate) struct Display {
@@ -19,27 +20,50 @@ pub(crate) struct Display {
 /// that may hold temporary files.
 struct Handler {
     stop: Arc<AtomicBool>,
+    /// Whether nothing is lost where the process ends in the middle of its work.
+    may_end: AtomicBool,
     folder: Mutex<Option<PathBuf>>,
+}
+
+static HANDLER: OnceLock<Handler> = OnceLock::new();
+
+/// How long work that cannot be stopped inside (a matrix of thousands of columns) may go on after a request to stop.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Handler {
+    /// Ends the process, and leaves no temporary file.
+    fn end(&self) -> ! {
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        folder.iter().for_each(|f| remove_temporary_files(f));
+        std::process::exit(130);
+    }
+
+    /// The first request asks to stop at the next block; what does not get there soon is ended. The second does not wait.
+    fn requested(&'static self) {
+        if self.stop.swap(true, Ordering::Relaxed) {
+            self.end();
+        }
+        std::thread::spawn(|| {
+            std::thread::sleep(PATIENCE);
+            if self.may_end.load(Ordering::Relaxed) {
+                crate::note!("error: stopped; nothing was written");
+                self.end();
+            }
+        });
+    }
 }
 
 /// Listens for Ctrl-C and for requests to terminate: the first asks to stop at the next block, the second does not wait.
 fn handler(folder: Option<PathBuf>) -> Result<Arc<AtomicBool>> {
-    static HANDLER: OnceLock<Handler> = OnceLock::new();
     let mut first = false;
     let handler = HANDLER.get_or_init(|| {
         first = true;
-        Handler { stop: Arc::default(), folder: Mutex::default() }
+        Handler { stop: Arc::default(), may_end: AtomicBool::new(false), folder: Mutex::default() }
     });
     *handler.folder.lock().unwrap_or_else(PoisonError::into_inner) = folder;
     if first {
-        ctrlc::set_handler(move || {
-            if handler.stop.swap(true, Ordering::Relaxed) {
-                let folder = handler.folder.lock().unwrap_or_else(PoisonError::into_inner);
-                folder.iter().for_each(|f| remove_temporary_files(f));
-                std::process::exit(130);
-            }
-        })
-        .map_err(|e| Failure::Message(format!("cannot listen for Ctrl-C: {e}")))?;
+        ctrlc::set_handler(move || handler.requested())
+            .map_err(|e| Failure::Message(format!("cannot listen for Ctrl-C: {e}")))?;
     }
     Ok(Arc::clone(&handler.stop))
 }
@@ -63,6 +87,18 @@ impl Display {
             shown.set_prefix(p.stage.name());
         };
         Ok(Self { bar: Some(bar), quiet, hooks: Hooks { interrupt, progress: Some(Arc::new(progress)) } })
+    }
+
+    /// For work that writes nothing of its own until this is dropped, or [`Display::settle`] is called: where it does not come to a
+    /// point at which it can be stopped, it is ended.
+    pub(crate) fn may_end(self) -> Self {
+        set_may_end(true);
+        self
+    }
+
+    /// From here on results are written: a request to stop comes too late.
+    pub(crate) fn settle(&self) {
+        set_may_end(false);
     }
 
     /// A remark on stderr, above the progress bar.
@@ -94,8 +130,15 @@ impl Display {
     }
 }
 
+fn set_may_end(may: bool) {
+    if let Some(handler) = HANDLER.get() {
+        handler.may_end.store(may, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Display {
     fn drop(&mut self) {
+        set_may_end(false);
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

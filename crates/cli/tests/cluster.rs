@@ -141,6 +141,155 @@ fn a_poisson_model_in_the_unit_ball_has_the_digits_of_one_machine() {
     assert!(passes.iter().any(|p| p.ends_with("-start")), "{passes:?}");
 }
 
+#[test]
+fn a_softmax_model_with_groups_weights_a_holdout_and_scores_has_the_digits_of_one_machine() {
+    let passes = same_as_one_machine(
+        SIZES,
+        "--target site --model softmax --id id --group sex --weights w --drop sick,visits --missing drop --l2 0.02 --holdout 0.2 \
+         --seed 5 --target-eta 0.5 --score part2.csv --tell-budget 0",
+    );
+    for pass in ["-classes", "-fit", "-eta", "-records", "-utility", "-scores"] {
+        assert!(passes.iter().any(|p| p.ends_with(pass)), "{passes:?}");
+    }
+}
+
+#[test]
+fn scores_of_points_have_the_digits_of_one_machine() {
+    let folder = Folder::new();
+    let files = table(&folder, &[500, 400]);
+    folder.write("points.csv", folder.read("part1.csv").lines().take(150).collect::<Vec<_>>().join("\n"));
+    let words = format!(
+        "{} --target y --id id --drop sick,visits --missing drop --l2 0.01 --sigma 0.3 --tell-budget 0 --score points.csv",
+        files.join(" ")
+    );
+    let words: Vec<String> = words.split_whitespace().map(String::from).collect();
+    let whole = ["audit"].into_iter().map(String::from).chain(words.iter().cloned());
+    folder.run_words(whole.chain(["--out".into(), "whole".into()])).expect(0);
+    by_parts(&folder, &words, "plan", |parts| (0..parts).rev().collect());
+    assert_eq!(numbers(folder.json("whole/audit.json")), numbers(folder.json("plan/audit/audit.json")));
+    assert_eq!(records(&folder, "whole/scores.parquet"), records(&folder, "plan/audit/scores"));
+    assert_eq!(folder.json("plan/audit/audit.json")["tables"], serde_json::json!(["records", "scores"]));
+}
+
+/// A command that asks and waits, with a worker that helps and one that was killed before: the document of one machine.
+fn with_machines(command: &str, document: &str, options: &str) -> (Folder, Vec<String>) {
+    let folder = Folder::new();
+    let files = table(&folder, &[700, 300, 600]).join(" ");
+    let words = |out: &str, more: &str| {
+        let named = if command == "bound" {
+            format!("--data {}", files.replace(' ', " --data "))
+        } else {
+            files.clone()
+        };
+        let words = format!("{command} {named} {options} --out {out} {more}");
+        words.split_whitespace().map(String::from).collect::<Vec<_>>()
+    };
+    assert!(folder.run_words(words("whole", "")).code < 2);
+    let mut helper = None;
+    let mut asking = folder.command(words("there", "--machines shared --patience 0.5")).spawn().unwrap();
+    let seen = Instant::now();
+    while helper.is_none() && seen.elapsed() < Duration::from_secs(30) {
+        if folder.path("shared/plan.json").exists() {
+            helper = Some(folder.command(["worker", "shared", "--quiet"]).spawn().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(asking.wait().unwrap().code().unwrap() < 2);
+    assert!(helper.unwrap().wait().unwrap().success(), "the worker goes home");
+    let mut passes: Vec<String> = std::fs::read_dir(folder.path("shared/passes"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    passes.sort();
+    let (here, there) =
+        (folder.json(&format!("whole/{document}")), folder.json(&format!("there/{document}")));
+    assert_eq!(without_clock(here), without_clock(there), "{options}");
+    // Asked again, it repeats nothing: every pass is there, merged.
+    for pass in &passes {
+        for part in 0..3 {
+            let _ = std::fs::remove_file(folder.path(&format!("shared/passes/{pass}/part-0000{part}")));
+        }
+    }
+    assert!(folder.run_words(words("again", "--machines shared")).code < 2);
+    assert!(!folder.path(&format!("shared/passes/{}/part-00000", passes[0])).exists());
+    (folder, passes)
+}
+
+fn without_clock(document: Value) -> Value {
+    let mut document = numbers(document);
+    let fields = document.as_object_mut().unwrap();
+    fields.remove("seconds");
+    if let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) {
+        data.remove("seconds");
+    }
+    document
+}
+
+#[test]
+fn balancing_with_machines_has_the_digits_of_one() {
+    let (folder, passes) = with_machines(
+        "balance",
+        "balance.json",
+        "--target y --id id --weights w --drop sick,visits --missing drop --l2 0.05 --iterations 3 --holdout 0.2 --seed 2",
+    );
+    for pass in ["-weights", "-fit", "-losses", "-utility", "-labels"] {
+        assert!(passes.iter().any(|p| p.ends_with(pass)), "{passes:?}");
+    }
+    assert_eq!(records(&folder, "whole/weights.parquet"), records(&folder, "there/weights.parquet"));
+}
+
+#[test]
+fn balancing_a_softmax_model_with_machines_has_the_digits_of_one() {
+    let (folder, _) = with_machines(
+        "balance",
+        "balance.json",
+        "--target site --model softmax --id id --drop sick,visits --missing drop --l2 0.05 --iterations 2",
+    );
+    assert_eq!(records(&folder, "whole/weights.parquet"), records(&folder, "there/weights.parquet"));
+}
+
+#[test]
+fn bounds_on_guesses_with_machines_have_the_digits_of_one() {
+    let (_, passes) = with_machines(
+        "bound",
+        "bound.json",
+        "--target y --drop id,sick,visits,w --missing drop --l2 0.01 --secret sex --sigma 0.05 --trials 2000 --attacks \
+         white-box --noise-vectors 5",
+    );
+    for pass in ["-guesses", "-removals"] {
+        assert!(passes.iter().any(|p| p.ends_with(pass)), "{passes:?}");
+    }
+}
+
+/// Noise is drawn by whoever asks, and nowhere else: what a release with machines measured is what one without did.
+#[test]
+fn a_release_with_machines_measures_the_digits_of_one() {
+    for model in
+        ["--target y --drop id,sick,visits,w", "--target site --model softmax --drop id,sick,visits,w"]
+    {
+        let folder = Folder::new();
+        let files = table(&folder, &[700, 300, 600]).join(" ");
+        let release = |out: &str, more: &str| {
+            let words = format!(
+                "release {files} {model} --missing drop --l2 0.05 --target-eta 0.2 --tell-budget 0 --out {out} {more} --json"
+            );
+            folder.run_words(words.split_whitespace().map(String::from).collect::<Vec<_>>())
+        };
+        let (here, there) = (release("whole", ""), release("there", "--machines shared"));
+        assert!(here.code < 2 && there.code < 2, "{} {}", here.stderr, there.stderr);
+        let (here, there) = (here.json(), there.json());
+        for field in ["eta_max", "eta_mean", "counting"] {
+            assert_eq!(here["measured"][field], there["measured"][field], "{field}");
+        }
+        assert_eq!(here["mechanism"], there["mechanism"]);
+        assert_eq!(here["eta"], there["eta"]);
+        assert_ne!(here["coefficients"], there["coefficients"], "noise is fresh");
+        // A second one is charged to the ledger as any other is.
+        let second = release("there", "--machines shared").json();
+        assert_eq!(second["composed"]["releases"], 2);
+    }
+}
+
 /// How the same rows lie in files changes no digit of a table of one split each, and who read it changes none at all.
 #[test]
 fn workers_that_share_a_plan_and_one_that_is_killed_leave_the_audit_of_one_machine() {
@@ -227,10 +376,18 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     folder.write("other.csv", "id,age,dose\n1,2,3\n");
     let other = plan("part0.csv other.csv").expect(2);
     assert!(other.stderr.contains("other.csv"), "{}", other.stderr);
-    let softmax = folder
-        .run_words(["plan", "part0.csv", "--target", "site", "--model", "softmax", "--out", "plan"])
-        .expect(2);
-    assert!(softmax.stderr.contains("--model"), "{}", softmax.stderr);
+    // A column of numbers that is one of texts in a later part.
+    let texts = folder.read("part1.csv").lines().enumerate().fold(String::new(), |all, (i, line)| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let age = if i == 0 { cells[1].to_owned() } else { format!("age{}", cells[1]) };
+        format!("{all}{},{age},{}\n", cells[0], cells[2..].join(","))
+    });
+    folder.write("texts.csv", texts);
+    let mixed = format!("plan part0.csv texts.csv {}", options.replace("--out plan", "--out mixed"));
+    folder.run_words(mixed.split_whitespace().map(String::from).collect::<Vec<_>>()).expect(0);
+    folder.run_words(["run", "mixed", "--part", "0"]).expect(0);
+    let mixed = folder.run_words(["run", "mixed", "--part", "1"]).expect(2).stderr;
+    assert!(mixed.contains("part 1") && mixed.contains("texts.csv") && mixed.contains("age"), "{mixed}");
 
     plan(&files.join(" ")).expect(0);
     let run = |part: &str| folder.run_words(["run", "plan", "--part", part]);
@@ -244,7 +401,7 @@ fn what_is_wrong_with_a_part_is_said_of_that_part() {
     folder.write("part1.csv", format!("{}{other}{}", &text[..middle], &text[middle + 1..]));
     let changed = run("1").expect(2);
     assert!(
-        changed.stderr.contains("part 1") && changed.stderr.contains("part1.csv changed"),
+        changed.stderr.contains("part 1") && changed.stderr.contains("part1.csv has changed"),
         "{}",
         changed.stderr
     );

@@ -6,12 +6,12 @@
 #[path = "../../report/tests/common/chrome.rs"]
 mod chrome;
 mod common;
-#[path = "common/devtools.rs"]
+#[path = "../../report/tests/common/devtools.rs"]
 mod devtools;
 
 use chrome::browser;
 use common::Folder;
-use devtools::Page;
+use devtools::{FOLLOWS, Page, same_numbers};
 use leakscope_report::Audit;
 use leakscope_report::what_if::audit_at;
 use std::time::Instant;
@@ -74,6 +74,106 @@ fn an_audit_moved_to_a_noise_is_the_audit_at_that_noise() {
     assert!((a / b - 1.0).abs() < 0.05, "{a} {b}");
 }
 
+/// The page of an audit, moved to a noise, beside the page of an audit that was run at that noise.
+#[test]
+fn the_slider_says_what_a_fresh_audit_says() {
+    let Some(browser) = browser() else { return };
+    let folder = demo();
+    let scored = "--score demo/patients.csv";
+    folder.run(&format!("audit {DIALS} {scored} --sigma 0.05 --out a --quiet")).expect(0);
+    folder.run(&format!("audit {DIALS} {scored} --sigma 0.21 --releases 3 --out b --quiet")).expect(0);
+    let mut page = opened(&folder, browser, "b/report.html", 1200);
+    let mut there = page.eval(FOLLOWS);
+    page.go(&folder.path("a/report.html"));
+    page.dial(0.21, 3);
+    let mut here = page.eval(FOLLOWS);
+    for card in [&mut here, &mut there] {
+        // Utility is read off the curve between its points, and goals that are met already are not listed.
+        let cards = card.as_object_mut().unwrap();
+        cards.remove("noise");
+        let head = cards["head"].as_array().unwrap().iter();
+        cards["head"] = head.filter(|t| !t.as_str().unwrap().contains("held-out")).cloned().collect();
+    }
+    same_numbers(&here, &there, "a fresh audit");
+    let table = page.text("#noise table");
+    assert!(table.contains("largest η = 1"), "{table}");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+/// A bar, a group, a dot: each narrows all that shows records, by pointer or by keys, and a chip gives it back.
+#[test]
+fn what_is_chosen_anywhere_is_chosen_everywhere() {
+    let Some(browser) = browser() else { return };
+    let folder = demo();
+    let mut page = opened(&folder, browser, "demo/report.html", 1200);
+    let rows = "[].filter.call(document.querySelectorAll('#most tbody tr, #least tbody tr'), function (r) { return r.getClientRects().length; }).length";
+    let all = page.eval(rows).as_u64().unwrap();
+    let everyone = page.text("[data-explore=status]");
+    assert_eq!(page.eval("document.querySelector('.chips').hidden"), true);
+    // One stop of the tabulator, then arrows.
+    assert_eq!(page.eval("document.querySelectorAll('#who svg [tabindex=\"0\"]').length"), 1);
+    page.eval("document.querySelector('#who .bin[tabindex=\"0\"]').focus()");
+    page.key("ArrowRight");
+    page.key("ArrowRight");
+    let label = page.eval("document.activeElement.getAttribute('aria-label')");
+    let (range, count) = label.as_str().unwrap().split_once(": ").unwrap();
+    page.key("Enter");
+    assert_eq!(page.text(".chips .chip"), format!("{range} ×"));
+    let left = page.text("[data-explore=status]");
+    assert_eq!(
+        format!("{} {}", left.split(' ').next().unwrap(), "records").replace("1 records", "1 record"),
+        count.replace("1 records", "1 record")
+    );
+    assert_eq!(page.eval("document.activeElement.getAttribute('aria-pressed')"), "true");
+    assert!(page.eval(rows).as_u64().unwrap() < all);
+    assert!(
+        page.eval("document.querySelector('#who .subset').getAttribute('d').length").as_u64().unwrap() > 10
+    );
+    assert!(
+        page.eval("document.querySelector('#loss .chosendots').getAttribute('d').length").as_u64().unwrap()
+            > 5
+    );
+    // The same bar is there at another noise, under other numbers.
+    page.dial(0.0123, 2);
+    assert_ne!(page.text(".chips .chip"), format!("{range} ×"));
+    assert_eq!(page.text("[data-explore=status]"), left);
+    page.eval("document.querySelector('[data-dial=reset]').click()");
+    // A group beside it: both hold. By its name, with Enter.
+    page.eval("document.querySelector('#who tbody th .pick').focus()");
+    page.key("Enter");
+    let group = page.text("#who tbody th .pick");
+    assert_eq!(page.eval("document.querySelectorAll('.chips .chip').length"), 2);
+    let of_group = page.eval("[].every.call(document.querySelectorAll('.rows tbody tr:not(.gap)'), function (r) { return r.cells[1].textContent; })");
+    assert_eq!(of_group, true);
+    assert!(page.text(".chips").contains(&group));
+    // Away with both, from the keyboard.
+    page.eval("document.querySelector('.chips .chip').focus()");
+    page.key("Enter");
+    page.key("Enter");
+    assert_eq!(page.eval("document.querySelector('.chips').hidden"), true);
+    assert_eq!(page.text("[data-explore=status]"), everyone);
+    assert_eq!(page.eval(rows).as_u64().unwrap(), all);
+    // A dot by keys, a ring by the pointer: one record.
+    page.eval("document.querySelector('#loss .cursor').focus()");
+    page.key("ArrowRight");
+    let said = page.eval("document.activeElement.getAttribute('aria-label')");
+    let id = said.as_str().unwrap().split([' ', ',', ':']).nth(1).unwrap().to_owned();
+    page.key("Enter");
+    assert_eq!(page.text(".chips .chip"), format!("record {id} ×"));
+    assert!(page.text("[data-explore=status]").starts_with("1 of "));
+    assert_eq!(page.text("[data-explore=panel] h3"), format!("Record {id}"));
+    page.click(".chips .chip");
+    page.click("#loss .ring");
+    let most = audit(&folder, "demo/audit.json").records.most;
+    let chip = page.text(".chips .chip");
+    assert!(most.iter().any(|r| chip == format!("record {} ×", r.id)), "{chip}");
+    // Names of records open them.
+    page.click(".chips .chip");
+    page.click("#most tbody th .pick");
+    assert_eq!(page.text("[data-explore=panel] h3"), format!("Record {}", most[0].id));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
 #[test]
 fn the_slider_moves_every_number_and_the_command_runs() {
     let Some(browser) = browser() else { return };
@@ -104,7 +204,7 @@ fn the_slider_moves_every_number_and_the_command_runs() {
     assert_eq!(page.text("section.verdict:not([hidden]) .level"), "Not protected");
     page.key("ArrowRight");
     let command = page.text("[data-dial=command]");
-    assert!(command.starts_with("leakscope release ") && command.contains("--target-sd"), "{command}");
+    assert!(command.starts_with("leakscope release ") && command.contains("--sigma"), "{command}");
     // Paper shows what was audited, whatever was chosen.
     page.eval("dispatchEvent(new Event('beforeprint'))");
     assert_eq!(page.text("section.verdict:not([hidden]) .level"), stated);

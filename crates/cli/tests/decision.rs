@@ -336,3 +336,113 @@ fn missing_values_are_advised_on_by_what_can_be_done() {
     assert!(said.contains("--missing drop"), "{said}");
     assert!(said.contains("where nothing is released also --missing mean"), "{said}");
 }
+
+/// After a release that told too much, a second one names it, and no σ; what its advice says ends calm.
+#[test]
+fn a_release_that_told_too_much_is_named_by_the_next() {
+    let folder = Folder::new();
+    cities(&folder, 60);
+    folder.write("levels.json", r#"{"city": ["A", "B", "C"]}"#);
+    let line =
+        "release cities.csv --target y --l2 0.1 --bounds age=0..128 --levels levels.json --out out --sigma";
+    folder.run(&format!("{line} 0.02")).expect(1);
+    let said = flat(&folder.run(&format!("{line} 8")).expect(1).stdout);
+    assert!(
+        said.contains("No noise on this one holds the limit: release-1 told too much before it"),
+        "{said}"
+    );
+    assert!(!said.contains("would have kept"), "{said}");
+    for k in ["1", "2"] {
+        folder.command(["withdraw", "out", k, "--reason", "kept on this disk"]).output().unwrap();
+    }
+    let said = folder.run(&format!("{line} 8")).expect(0).stdout;
+    assert!(said.contains("Released with noise that protects"), "{said}");
+    // An argument that is wrong is called by its name.
+    let wrong = folder.command(["withdraw", "out", "9", "--reason", "x"]).output().unwrap();
+    let wrong = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(wrong.contains("N = 9") && wrong.contains("release-3"), "{wrong}");
+}
+
+/// Targets that a page advises end within the limit, with the scale of the noise on its public grid.
+#[test]
+fn stricter_targets_end_within_the_limit() {
+    let folder = Folder::new();
+    cities(&folder, 60);
+    folder.write("levels.json", r#"{"city": ["A", "B", "C"]}"#);
+    let line = "release cities.csv --target y --l2 0.1 --bounds age=0..128 --levels levels.json";
+    let starts = [
+        "--target-sd y=0.9",
+        "--target-sd y=1.7",
+        "--target-sd age=11",
+        "--target-sd age=30 --target-sd y=0.6",
+    ];
+    for (k, start) in starts.iter().enumerate() {
+        let run = folder.run(&format!("{line} {start} --out a{k}")).expect_released();
+        let said = flat(&run.stdout);
+        assert!(
+            said.contains("times as strict bring that to 60% or less") && said.contains("leakscope withdraw"),
+            "{said}"
+        );
+        let with = said
+            .split("release again with ")
+            .nth(1)
+            .unwrap()
+            .split(". The ledger")
+            .next()
+            .unwrap()
+            .to_owned();
+        assert!(with.starts_with("--target-sd "), "{with}");
+        let again = flat(&folder.run(&format!("{line} {with} --out b{k}")).expect(0).stdout);
+        assert!(
+            !again.contains("times as strict") && again.contains("at most 60%"),
+            "{start} → {with}: {again}"
+        );
+    }
+}
+
+/// Input that is refused leaves nothing behind, and says what to type.
+#[test]
+fn what_is_refused_leaves_nothing() {
+    let folder = Folder::new();
+    cities(&folder, 60);
+    folder.run("release cities.csv --target nope --sigma 8 --out out").expect(2);
+    assert!(!folder.path("out").exists());
+    let said = folder.run("audit cities.csv --target y --sigma much").expect(2).stderr;
+    assert!(said.contains("--sigma") && said.contains("expected a number"), "{said}");
+    let said = folder.run("reproduce").expect(2).stderr;
+    assert!(said.contains("reproduce --list"), "{said}");
+    let said = folder.run("bound --mechanism gaussian --prior 0.5,0.6 --sigma 1").expect(2).stderr;
+    assert!(said.contains("--prior"), "{said}");
+    folder.write("draft.json", folder.run("schema cities.csv").expect(0).stdout);
+    let said =
+        folder.run("release cities.csv --target y --sigma 8 --schema draft.json --out out").expect(2).stderr;
+    assert!(said.contains("--schema") && said.contains("draft"), "{said}");
+    let said = folder.run("audit cities.csv --target y --sigma 8 --schema draft.json").expect(0);
+    assert!(flat(&said.stdout).contains("The schema is a draft"), "{}", said.stdout);
+    folder.write("holes.csv", "a,hollow,y\n1,,2\n2,,\n3,,1\n4,,3\n5,,4\n");
+    let said = folder.run("audit holes.csv --target y --sigma 1").expect(2).stderr;
+    assert!(said.contains("--drop hollow") && said.contains("Nothing is filled in for `y`"), "{said}");
+    assert!(!said.contains("--missing mean"), "{said}");
+}
+
+/// A page that is red says so on the terminal.
+#[test]
+fn every_command_on_a_table_ends_with_its_verdict() {
+    let folder = Folder::new();
+    cities(&folder, 60);
+    for (line, headline) in [
+        ("balance cities.csv --target y --l2 0.1 --sigma 0.001 --iterations 2", "not protected"),
+        (
+            "attack cities.csv --target y --l2 0.1 --secret city --sigmas 0.0001 --trials 3 --seed 1",
+            "Attacks succeed",
+        ),
+        (
+            "bound --mechanism gaussian --candidates 2 --sigma 0.01",
+            "Not protected: an attacker may gain much",
+        ),
+        ("account --sigma 0.1 --delta 1e-5", "Easy to say who took part"),
+    ] {
+        let said = folder.run(line).expect(0).stdout;
+        assert!(said.lines().next().is_some_and(|first| first.contains(headline)), "{line}: {said}");
+    }
+}

@@ -24,8 +24,10 @@ fn paper(name: &str) {
     let path = folder.path().to_str().expect("a name");
     let out = leakscope(&["reproduce", name, "--synthetic", "--trials", "3", "--out", path, "--quiet"]);
     assert!(out.status.success(), "{name}: {}", text(&out.stderr));
+    let index = std::fs::read_to_string(folder.path().join("index.html")).expect("a page that lists them");
     for experiment in names().iter().filter(|n| n.starts_with(&format!("{name}-"))) {
         check(experiment, &folder.path().join(experiment));
+        assert!(index.contains(&format!("href=\"{experiment}/report.html\"")), "{experiment}");
     }
 }
 
@@ -339,4 +341,9 @@ fn bad_names_and_flags_are_errors() {
     }
     let out = leakscope(&["data", "list"]);
     assert!(text(&out.stdout).contains("cifar10") && out.status.success());
+}
+
+#[test]
+fn edmunds_runs_on_made_up_data() {
+    paper("edmunds");
 }

@@ -343,3 +343,22 @@ fn a_balanced_release_of_classes_counts_its_weights() {
         |name: &str| std::fs::read_to_string(folder.path(&format!("{name}/release-1/model.json"))).unwrap();
     assert!(model("balanced").contains("softmax") && model("balanced") != model("plain"));
 }
+
+/// The published fixed point makes equal what leaks with the weights held; what a release gives away is shown beside it.
+#[test]
+fn balancing_shows_leakage_with_its_weights_counted() {
+    let folder = folder(3, 90);
+    let common = "t.csv --target species --model softmax --l2 0.05 --scale none --sigma 1";
+    let held = json(&folder, &format!("balance {common} --iterations 8 --out b"));
+    let last = &held["iterations"][held["best"].as_u64().unwrap() as usize];
+    let (counted, spread) =
+        (&held["counted"], last["eta_std"].as_f64().unwrap() / last["eta_mean"].as_f64().unwrap());
+    let of = |which: &str| counted[which]["spread"].as_f64().unwrap();
+    assert!(of("kept") > 2.0 * spread, "{counted}, {spread}");
+    assert!(of("at_most_even") <= of("kept"));
+    let page = without_scripts(&folder.read("b/report.html"));
+    assert!(page.contains("weights counted") && page.contains("most even after"), "{counted}");
+    // Weights that are shared are not counted, and nothing is said.
+    let shared = json(&folder, &format!("balance {common} --iterations 2 --weights-per class --out s"));
+    assert!(shared["counted"].is_null());
+}

@@ -16,7 +16,7 @@ mod derivative;
 mod losses;
 
 pub use counted::{CountedBalance, counted, most_even, weights_after};
-pub use losses::{Losses, LossesState, losses, losses_of, losses_under};
+pub use losses::{Losses, LossesState, SoftmaxLosses, SoftmaxLossesState, losses, losses_of, losses_under};
 
 use crate::fisher::noise::Noise;
 use crate::fisher::{Directions, Release};

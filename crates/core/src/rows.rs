@@ -3,7 +3,9 @@
 //! [`Rows`] is a trait without type parameters, so that what passes over rows is compiled once, in the crate that says
 //! what is summed, and not again for every kind of table.
 
-use crate::Result;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -87,7 +89,7 @@ pub trait Rows: Sync {
     }
 
     /// Who runs passes over these rows elsewhere; `None` where they are read here.
-    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
+    fn elsewhere(&self) -> Option<Away<'_>> {
         None
     }
 
@@ -100,13 +102,51 @@ pub trait Rows: Sync {
     }
 }
 
-/// Machines that hold the splits of a table: they get a pass as bytes and give states as bytes.
+/// Machines that hold the splits of a table: they get a pass as bytes, and what is done to the rows before it, and give states
+/// as bytes.
 pub trait Elsewhere {
     /// States of a pass over the rows: those of all splits in row order, or one that was merged and kept before.
-    fn states(&self, pass: &[u8]) -> Result<States>;
+    fn states(&self, alterations: &[Alteration<'_>], pass: &[u8]) -> Result<States>;
 
     /// Is told the state of all splits, merged, so that nobody need merge them again.
-    fn keep(&self, pass: &[u8], merged: &[u8]) -> Result<()>;
+    fn keep(&self, alterations: &[Alteration<'_>], pass: &[u8], merged: &[u8]) -> Result<()>;
+}
+
+/// Rows that are elsewhere, and what is done to them before a pass reads them.
+#[derive(Clone)]
+pub struct Away<'a> {
+    machines: &'a dyn Elsewhere,
+    alterations: Vec<Alteration<'a>>,
+}
+
+impl<'a> Away<'a> {
+    /// The rows as they are there.
+    pub fn new(machines: &'a dyn Elsewhere) -> Self {
+        Self { machines, alterations: vec![] }
+    }
+
+    /// The same with one more alteration, made after those that there are.
+    #[must_use]
+    pub fn altered(mut self, alteration: Alteration<'a>) -> Self {
+        self.alterations.push(alteration);
+        self
+    }
+
+    /// [`Elsewhere::states`] of these rows.
+    ///
+    /// # Errors
+    /// Those of the machines.
+    pub fn states(&self, pass: &[u8]) -> Result<States> {
+        self.machines.states(&self.alterations, pass)
+    }
+
+    /// [`Elsewhere::keep`] of these rows.
+    ///
+    /// # Errors
+    /// Those of the machines.
+    pub fn keep(&self, pass: &[u8], merged: &[u8]) -> Result<()> {
+        self.machines.keep(&self.alterations, pass, merged)
+    }
 }
 
 /// States of a pass as bytes.
@@ -132,6 +172,12 @@ pub type Start<'a, 's> = dyn Fn() -> Box<dyn Part + 's> + Sync + 'a;
 
 /// Receives the parts in row order, on the calling thread.
 pub type Finish<'a, 's> = dyn FnMut(Box<dyn Part + 's>) -> Result<()> + 'a;
+
+impl fmt::Debug for Away<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rows elsewhere, with {} alterations", self.alterations.len())
+    }
+}
 
 impl fmt::Debug for dyn Rows + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,10 +222,76 @@ impl<S: Send, F: Fn(&mut S, &Block) -> Result<()> + Sync> Part for Folded<'_, S,
     }
 }
 
+/// A change to rows on their way to a pass, as plain data: whoever reads rows elsewhere makes it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Alteration<'a> {
+    /// Other weights than their own.
+    Weights {
+        /// Row that the first weight is of.
+        first_row: u64,
+        /// One a row; without any, all are one.
+        weights: Option<Cow<'a, [f64]>>,
+    },
+    /// `x ← t x + o` in every column that has a t and an o.
+    Units {
+        /// t of every column.
+        stretch: Cow<'a, [f64]>,
+        /// o of every column.
+        offset: Cow<'a, [f64]>,
+    },
+}
+
+impl Alteration<'_> {
+    /// What of it concerns `rows` rows from `first_row` on.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where there are not so many weights.
+    pub fn of_rows(&self, first_row: u64, rows: u64) -> Result<Alteration<'_>> {
+        Ok(match self {
+            Self::Weights { first_row: _, weights: None } => Alteration::Weights { first_row, weights: None },
+            Self::Weights { first_row: start, weights: Some(weights) } => {
+                let own = stretch_of(weights, *start, first_row, rows as usize)?;
+                Alteration::Weights { first_row, weights: Some(Cow::Borrowed(own)) }
+            }
+            Self::Units { stretch, offset } => {
+                Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) }
+            }
+        })
+    }
+
+    pub(crate) fn apply(&self, block: &mut Block) -> Result<()> {
+        match self {
+            Self::Weights { first_row, weights } => {
+                let n = block.len();
+                block.weight.clear();
+                if let Some(weights) = weights {
+                    let own = stretch_of(weights, *first_row, block.first_row, n)?;
+                    block.weight.extend_from_slice(own);
+                }
+            }
+            Self::Units { stretch, offset } => {
+                for row in block.x.chunks_exact_mut(block.width.max(1)) {
+                    for ((x, t), o) in row.iter_mut().zip(stretch.iter()).zip(offset.iter()) {
+                        *x = t * *x + o;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Weights of `rows` rows from `first_row` on, out of those from `start` on.
+fn stretch_of(weights: &[f64], start: u64, first_row: u64, rows: usize) -> Result<&[f64]> {
+    let first = first_row.checked_sub(start).and_then(|first| usize::try_from(first).ok());
+    let own = first.and_then(|first| weights.get(first..first.checked_add(rows)?));
+    own.ok_or(Error::Shape { what: "the weights", found: weights.len(), expected: rows })
+}
+
 /// Takes the parts of `rows` through copies of their blocks that `alter` has changed.
 pub(crate) fn altered<'s>(
     rows: &dyn Rows,
-    alter: impl Fn(&mut Block) + Sync,
+    alter: impl Fn(&mut Block) -> Result<()> + Sync,
     start: &Start<'_, 's>,
     merge: &mut Finish<'_, 's>,
 ) -> Result<()> {
@@ -187,11 +299,49 @@ pub(crate) fn altered<'s>(
         || (start(), Block::default()),
         |(part, copy), block| {
             copy.copy_from(block);
-            alter(copy);
+            alter(copy)?;
             part.step(copy)
         },
         |(part, _)| merge(part),
     )
+}
+
+/// Rows with alterations, in their order.
+#[derive(Debug, Clone)]
+pub struct Altered<'a> {
+    rows: &'a dyn Rows,
+    alterations: Vec<Alteration<'a>>,
+}
+
+impl<'a> Altered<'a> {
+    /// The rows with these alterations.
+    pub fn new(rows: &'a dyn Rows, alterations: Vec<Alteration<'a>>) -> Self {
+        Self { rows, alterations }
+    }
+}
+
+impl Rows for Altered<'_> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows.len()
+    }
+
+    fn split_sizes(&self) -> Vec<usize> {
+        self.rows.split_sizes()
+    }
+
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        let away = self.rows.elsewhere()?;
+        Some(self.alterations.iter().cloned().fold(away, Away::altered))
+    }
+
+    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
+        let alter = |block: &mut Block| self.alterations.iter().try_for_each(|a| a.apply(block));
+        altered(self.rows, alter, start, merge)
+    }
 }
 
 /// Rows with other weights than their own, or (without any) all of weight one.
@@ -213,7 +363,7 @@ impl<'a> Reweighted<'a> {
     pub fn from_row(rows: &'a dyn Rows, first_row: u64, weights: &'a [f64]) -> Result<Self> {
         if weights.len() as u64 != rows.len() {
             let (found, expected) = (weights.len(), rows.len() as usize);
-            return Err(crate::Error::Shape { what: "the weights", found, expected });
+            return Err(Error::Shape { what: "the weights", found, expected });
         }
         Ok(Self { rows, first_row, weights: Some(weights) })
     }
@@ -221,6 +371,10 @@ impl<'a> Reweighted<'a> {
     /// The rows without weights.
     pub fn ones(rows: &'a dyn Rows) -> Self {
         Self { rows, first_row: 0, weights: None }
+    }
+
+    fn alteration(&self) -> Alteration<'a> {
+        Alteration::Weights { first_row: self.first_row, weights: self.weights.map(Cow::Borrowed) }
     }
 }
 
@@ -237,15 +391,13 @@ impl Rows for Reweighted<'_> {
         self.rows.split_sizes()
     }
 
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        Some(self.rows.elsewhere()?.altered(self.alteration()))
+    }
+
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let reweight = |block: &mut Block| {
-            let first = (block.first_row - self.first_row) as usize;
-            block.weight.clear();
-            if let Some(weights) = self.weights {
-                block.weight.extend_from_slice(&weights[first..first + block.len()]);
-            }
-        };
-        altered(self.rows, reweight, start, merge)
+        let reweight = self.alteration();
+        altered(self.rows, |block| reweight.apply(block), start, merge)
     }
 }
 
@@ -288,6 +440,7 @@ impl Rows for Replaced<'_> {
                     row.iter_mut().zip(self.scale).for_each(|(x, s)| *x /= s);
                 }
             }
+            Ok(())
         };
         altered(self.rows, replace, start, merge)
     }

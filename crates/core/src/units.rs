@@ -22,9 +22,10 @@ pub use softmax::SoftmaxInUnits;
 
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
-use crate::rows::{Block, Finish, Rows, Start, altered};
+use crate::rows::{Alteration, Away, Finish, Rows, Start, altered};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How the encoding scales one data column: `(x − centre)/scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -470,6 +471,13 @@ pub struct InUnits<'a> {
     units: &'a Units,
 }
 
+impl<'a> InUnits<'a> {
+    fn alteration(&self) -> Alteration<'a> {
+        let Units { stretch, offset, .. } = self.units;
+        Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) }
+    }
+}
+
 impl Rows for InUnits<'_> {
     fn width(&self) -> usize {
         self.rows.width()
@@ -479,14 +487,16 @@ impl Rows for InUnits<'_> {
         self.rows.len()
     }
 
+    fn split_sizes(&self) -> Vec<usize> {
+        self.rows.split_sizes()
+    }
+
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        Some(self.rows.elsewhere()?.altered(self.alteration()))
+    }
+
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let convert = |block: &mut Block| {
-            for row in block.x.chunks_exact_mut(block.width.max(1)) {
-                for ((x, t), o) in row.iter_mut().zip(&self.units.stretch).zip(&self.units.offset) {
-                    *x = t * *x + o;
-                }
-            }
-        };
-        altered(self.rows, convert, start, merge)
+        let convert = self.alteration();
+        altered(self.rows, |block| convert.apply(block), start, merge)
     }
 }

@@ -2,17 +2,23 @@
 #![allow(clippy::unwrap_used)] // helpers of tests may unwrap as the tests do
 
 use leakscope_core::attack::Removals;
-use leakscope_core::balance::{self, Level, Losses, OwnWeights};
+use leakscope_core::balance::{self, Level, Losses, OwnWeights, SoftmaxLosses};
 use leakscope_core::error::Damage;
 use leakscope_core::fisher::noise::{Sampling, Scores};
+use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
 use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
+use leakscope_core::glm::softmax::{self, Accuracy, ClassCounts, SoftmaxNewton};
 use leakscope_core::glm::{
     self, Family, Fit, HuberStart, LogStart, Metric, Newton, Parameter, Penalty, Utility,
 };
 use leakscope_core::linalg::Cholesky;
-use leakscope_core::measure::{self, ColumnDistributions, ColumnValues, Measure, Score, Series};
+use leakscope_core::measure::{
+    self, ColumnDistributions, ColumnValues, Measure, Score, Series, SoftmaxMeasure, SoftmaxScore,
+};
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner, Tree};
-use leakscope_core::rows::{Block, Elsewhere, Finish, Reweighted, Rows, Start, States};
+use leakscope_core::rows::{
+    Alteration, Altered, Away, Block, Elsewhere, Finish, InMemory, Reweighted, Rows, Start, States,
+};
 use leakscope_core::{Error, Result};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -264,6 +270,87 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
     both_ways(&Covariance { centre: Cow::Borrowed(&[0.1, -0.2, 0.0, 0.3, 1.0]) }, &parts);
 }
 
+/// The same for softmax models: classes, Newton steps, η, records, scores, accuracies, losses.
+#[test]
+fn every_pass_of_a_softmax_model_gives_the_same_bits_wherever_its_parts_run() {
+    for weights in [false, true] {
+        let mut parts = table(Family::Linear, weights);
+        for block in parts.0.iter_mut().flatten() {
+            block
+                .y
+                .iter_mut()
+                .for_each(|y| *y = if *y < -0.3 { 0.0 } else { f64::from(u8::from(*y > 0.3)) + 1.0 });
+        }
+        both_ways(&ClassCounts { most: 5 }, &parts);
+        let fit = softmax::fit(&parts, Penalty::new(0.01, true), 5).unwrap();
+        assert_eq!(fit.classes, 3);
+        both_ways(&SoftmaxNewton { classes: 3, w: Cow::Borrowed(&fit.w) }, &parts);
+        let directions: Vec<Directions> =
+            [0..1, 1..2, 2..4].into_iter().map(|columns| Directions::columns(columns, WIDTH)).collect();
+        let geometry = SoftmaxGeometry::new(&fit, &directions, RELEASE).unwrap();
+        let borrowed = || Cow::Borrowed(&geometry);
+        for counted in [false, true] {
+            both_ways(&SoftmaxEta { geometry: borrowed(), counted }, &parts);
+        }
+        for (series, counting) in [
+            (Series::Group { groups: GROUPS }, None),
+            (Series::Classes { classes: 3 }, Some(true)),
+            (Series::All, Some(false)),
+        ] {
+            let compared = Cow::Borrowed([0, 2].as_slice());
+            both_ways(&SoftmaxMeasure { geometry: borrowed(), series, compared, counting }, &parts);
+        }
+        for labelled in [true, false] {
+            both_ways(&SoftmaxScore { geometry: borrowed(), counted: false, labelled, most: 10 }, &parts);
+        }
+        both_ways(&SoftmaxLosses { geometry: borrowed() }, &parts);
+        let (w, scales) = (Cow::Borrowed(fit.w.as_slice()), Cow::Borrowed([0.0, 0.2, 2.0].as_slice()));
+        let q = fit.coefficients();
+        let factor: Vec<f64> = (0..q * q).map(|ij| if ij % q <= ij / q { 0.3 } else { 0.0 }).collect();
+        for factor in [vec![], factor] {
+            let (w, scales) = (w.clone(), scales.clone());
+            both_ways(&Accuracy { w, classes: 3, scales, factor: Cow::Owned(factor) }, &parts);
+        }
+        // Rows of another width, classes that are none.
+        let narrow = InMemory::from_matrix(&[1.0, 2.0], &[0.0], &[], 1);
+        assert!(matches!(
+            pass::run(&SoftmaxEta { geometry: borrowed(), counted: false }, &narrow),
+            Err(Error::Shape { .. })
+        ));
+        let wrong = InMemory::from_matrix(&[1.0, 2.0], &[0.5, 7.0], &[], 1);
+        assert!(matches!(pass::run(&ClassCounts { most: 5 }, &wrong), Err(Error::OutOfRange { .. })));
+    }
+}
+
+/// Weights and units travel as alterations: what a part is sent gives the bits of the whole.
+#[test]
+fn alterations_of_a_part_are_those_of_the_whole() {
+    let parts = table(Family::Logistic, false);
+    let weights: Vec<f64> = (0..parts.len()).map(|i| 1.0 + 0.9 * noise(i)).collect();
+    let all = [
+        Alteration::Units {
+            stretch: Cow::Borrowed(&[2.0, 0.5, 1.0, 4.0]),
+            offset: Cow::Borrowed(&[0.1, -1.0, 0.0, 3.0]),
+        },
+        Alteration::Weights { first_row: 0, weights: Some(Cow::Borrowed(&weights)) },
+    ];
+    let w = [0.3, -0.1, 0.2, 0.0, 0.5];
+    let newton = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
+    let whole = pass::run(&newton, &Altered::new(&parts, all.to_vec())).unwrap();
+    let (mut tree, mut first) = (Tree::new(vec![]), 0);
+    for part in &parts.0 {
+        let part = Parts(vec![part.clone()]);
+        let own: Vec<Alteration<'_>> = all.iter().map(|a| a.of_rows(first, part.len()).unwrap()).collect();
+        tree.add_split(pass::run(&newton, &Altered::new(&part, own)).unwrap());
+        first += part.len();
+    }
+    let bytes = |sums| pass::state_to_bytes(&newton, sums).unwrap();
+    assert!(bytes(&whole) == bytes(&tree.finish().unwrap()));
+    assert!(matches!(all[1].of_rows(first - 1, 2), Err(Error::Shape { .. })), "beyond the last weight");
+    let short = Alteration::Weights { first_row: 5, weights: Some(Cow::Borrowed(&weights[..3])) };
+    assert!(matches!(pass::run(&newton, &Altered::new(&parts, vec![short])), Err(Error::Shape { .. })));
+}
+
 #[test]
 fn whole_computations_give_the_same_bits_on_a_cluster() {
     for family in families() {
@@ -454,8 +541,8 @@ impl Rows for InSplits {
         self.sizes.clone()
     }
 
-    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
-        self.away.then_some(self as &dyn Elsewhere)
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        self.away.then_some(Away::new(self))
     }
 
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
@@ -464,7 +551,7 @@ impl Rows for InSplits {
 }
 
 impl Elsewhere for InSplits {
-    fn states(&self, sent: &[u8]) -> Result<States> {
+    fn states(&self, _: &[Alteration<'_>], sent: &[u8]) -> Result<States> {
         if let Some(kept) = self.kept.lock().unwrap().clone() {
             return Ok(States::Merged(kept));
         }
@@ -482,7 +569,7 @@ impl Elsewhere for InSplits {
         Ok(States::Splits(self.splits().iter().map(of).collect::<Result<_>>()?))
     }
 
-    fn keep(&self, _: &[u8], merged: &[u8]) -> Result<()> {
+    fn keep(&self, _: &[Alteration<'_>], _: &[u8], merged: &[u8]) -> Result<()> {
         *self.kept.lock().unwrap() = Some(merged.to_vec());
         Ok(())
     }

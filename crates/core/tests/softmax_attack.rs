@@ -20,8 +20,11 @@ use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::softmax::{SoftmaxFit, contrasts, evaluate, fit};
 use leakscope_core::glm::{self, Family, Minimiser, ModelKind, Penalty};
 use leakscope_core::measure::SoftmaxScore;
+use leakscope_core::pass::Pass as _;
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::{InMemory, Reweighted, Rows};
+
+use std::borrow::Cow;
 
 /// Two numbers, an indicator and an intercept.
 const P: usize = 4;
@@ -334,7 +337,7 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
     let model = fit(&rows, penalty(0.05), 10).unwrap();
     let geometry = SoftmaxGeometry::new(&model, &[], release).unwrap();
     let (mut records, score) = (SoftmaxRecords::default(), |labelled| SoftmaxScore {
-        geometry: &geometry,
+        geometry: Cow::Borrowed(&geometry),
         counted: false,
         labelled,
         most: 5,

@@ -1,6 +1,8 @@
 //! Decompositions and products have the same digits on any number of threads: a result must not depend on the machine
 //! that computed it.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use leakscope_core::linalg::{
     Cholesky, gram_add_lower, largest_eigenvalue, matmul_parallel, matmul_transposed_parallel, mirror_lower,
     symmetric_eigen,

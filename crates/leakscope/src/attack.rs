@@ -23,6 +23,7 @@ use leakscope_core::rows::{Reweighted, Rows};
 use leakscope_report::Attack;
 use leakscope_report::attack as report;
 use leakscope_report::format;
+use leakscope_report::verdict::of_attack;
 use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -171,6 +172,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         noise: described(request, &loaded, shaped.as_ref())?,
         warnings,
         seconds,
+        redact: request.redact,
     })
 }
 
@@ -340,12 +342,13 @@ pub(crate) fn utility(
 
 /// A screenful of text.
 pub fn summary(a: &Attack) -> String {
-    let mut out = format!(
-        "Guessing {} of {} ({} by always guessing the most frequent value). Observed, no guarantee.\n\n",
+    let mut out = of_attack(a).lines();
+    out.push_str(&format!(
+        "\nGuessing {} of {} ({} by always guessing the most frequent value). Observed, no guarantee.\n\n",
         a.secret.name,
         format::counted(a.records, "record"),
         format::share(a.baseline.accuracy)
-    );
+    ));
     out.push_str(&format!(
         "{:<16} {:>12} {:>10} {:>8} {:>17} {:>10}\n",
         "attack", "σ", "mean η", "right", "95% interval", "advantage"

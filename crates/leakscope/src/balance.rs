@@ -4,6 +4,7 @@ mod bought;
 mod counting;
 
 use crate::failure::explain;
+use crate::labelled::{self, Labelling, NameOfRow, RowLabels};
 use crate::model::{self, Loaded, class_names, coefficient_names, penalty, scores_of};
 use crate::output::{Folder, Pending};
 use crate::request::Request;
@@ -18,6 +19,7 @@ use leakscope_report::Balance;
 use leakscope_report::balance::{Comparison, SCHEMA, Step};
 use leakscope_report::choice::Stopped as Ending;
 use leakscope_report::format;
+use leakscope_report::verdict::of_balance;
 use leakscope_table::{Hooks, Kind, RecordsSchema};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -152,6 +154,7 @@ pub fn run(
         coefficients: names.into_iter().zip(found.fit.w().iter().copied()).collect(),
         warnings: warnings(request, &loaded, &found)?,
         seconds: clock.elapsed().as_secs_f64(),
+        redact: request.redact,
     };
     Ok(Outcome { balance: crate::output::complete(balance)?, pending })
 }
@@ -294,19 +297,29 @@ fn write_weights(
     let id = loaded.encoding.id.clone().unwrap_or_else(|| "row".into());
     let mut writer = folder.table("weights", RecordsSchema { id, texts: vec![], numbers })?;
     let parts = writer.parts();
-    loaded.rows.fold_labelled(
-        || parts.part(),
-        |part, block, labels| {
-            for i in 0..block.len() {
-                let row = block.first_row as usize + i;
-                let numbers =
-                    [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
-                part.push_at(labels.positions[i], &labels.ids[i], &[], &numbers).map_err(CoreError::from)?;
-            }
-            Ok(())
-        },
-        |part| writer.append(part).map_err(CoreError::from),
-    )?;
+    let numbers_of =
+        |row: usize| [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
+    if loaded.rows.away().is_some() {
+        // Weights are here and names are there: the names come.
+        let RowLabels { ids, positions } = labelled::run(&Labelling, &loaded.rows, None)?;
+        let mut part = parts.part();
+        for (row, (id, position)) in ids.iter().zip(positions).enumerate() {
+            part.push_at(position, id, &[], &numbers_of(row))?;
+        }
+        writer.append(part)?;
+    } else {
+        loaded.rows.fold_labelled(
+            || parts.part(),
+            |part, block, labels| {
+                for (i, id) in labels.ids.iter().enumerate() {
+                    let numbers = numbers_of(block.first_row as usize + i);
+                    part.push_at(labels.positions[i], id, &[], &numbers).map_err(CoreError::from)?;
+                }
+                Ok(())
+            },
+            |part| writer.append(part).map_err(CoreError::from),
+        )?;
+    }
     pending.tables([writer]);
     Ok(())
 }
@@ -339,21 +352,7 @@ fn warnings(request: &Request, loaded: &Loaded, found: &Balanced<Minimiser>) -> 
 
 /// The name of a training row: its id, or its number in the table.
 fn named(loaded: &Loaded, row: u64) -> Result<String> {
-    let mut found = None;
-    loaded.rows.fold_labelled(
-        || None,
-        |name, block, labels| {
-            let at = row.checked_sub(block.first_row).filter(|i| *i < block.len() as u64);
-            if let Some(i) = at {
-                *name = Some(labels.ids[i as usize].clone());
-            }
-            Ok(())
-        },
-        |name: Option<String>| {
-            found = found.take().or(name);
-            Ok(())
-        },
-    )?;
+    let found = labelled::run(&NameOfRow { row }, &loaded.rows, None)?.name;
     Ok(found.unwrap_or_else(|| (row + 1).to_string()))
 }
 
@@ -376,13 +375,14 @@ fn line(s: &Step, metric: Metric) -> String {
 /// A screenful of text.
 pub fn summary(b: &Balance) -> String {
     let metric = Metric::from(b.metric);
-    let mut out = format!(
-        "{}\n",
+    let mut out = of_balance(b).lines();
+    out.push_str(&format!(
+        "\n{}\n",
         b.attribute.as_ref().map_or_else(
             || "Information loss η of whole records, iteration by iteration".to_owned(),
             |a| format!("Information loss η of {a}, iteration by iteration"),
         )
-    );
+    ));
     for s in &b.iterations {
         out.push_str(&line(s, metric));
         out.push('\n');

@@ -93,6 +93,7 @@ pub mod cluster;
 pub mod coefficients;
 pub mod compare;
 pub mod failure;
+mod labelled;
 pub mod mechanism;
 pub mod model;
 pub mod net;

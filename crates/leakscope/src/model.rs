@@ -35,12 +35,12 @@ pub struct Loaded {
 /// Reads and encodes the table of a request.
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
-    let table = Table::open(&request.read)?;
+    let table = Table::open_with(&request.read, hooks)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
     let test = if let Some(read) = &request.test {
-        Some((Dataset::new(&Table::open(read)?, &encoding, Subset::All, hooks)?, "test"))
+        Some((Dataset::new(&Table::open_with(read, hooks)?, &encoding, Subset::All, hooks)?, "test"))
     } else if request.holdout.is_some() {
         Some((Dataset::new(&table, &encoding, Subset::HeldOut, hooks)?, "holdout"))
     } else {

@@ -201,7 +201,11 @@ impl Folder {
 
     /// Writes a text file under a temporary name.
     pub fn text(&self, pending: &mut Pending, name: &str, text: &str) -> Result<()> {
-        self.file(pending, name, for_reader(text).as_bytes())
+        let spelled = match name.ends_with(".html") {
+            true => leakscope_report::rewritten_page(text, for_reader),
+            false => for_reader(text),
+        };
+        self.file(pending, name, spelled.as_bytes())
     }
 
     /// Writes a file under a temporary name.

@@ -7,9 +7,10 @@ use leakscope_core::glm::softmax::MAX_CLASSES;
 use leakscope_core::glm::{Family, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_report::verdict::{PROTECT_AT, TOLD_AT};
-use leakscope_table::{Encoding, Kind, Missing, OneHot, Public, ReadOptions, Roles, Scale};
+use leakscope_table::{Encoding, Kind, Machines, Missing, OneHot, Public, ReadOptions, Roles, Scale};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Everything an audit is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -235,6 +236,15 @@ impl Default for Request {
 }
 
 impl Request {
+    /// The same with its tables read by machines.
+    #[must_use]
+    pub fn on(mut self, machines: &Arc<dyn Machines>) -> Self {
+        for read in std::iter::once(&mut self.read).chain(&mut self.test).chain(&mut self.score) {
+            read.machines = Some(Arc::clone(machines));
+        }
+        self
+    }
+
     /// The files that are read.
     pub fn inputs(&self) -> Vec<&Path> {
         let shape_from = self.noise.options().and_then(|options| options.shape_from.as_ref());

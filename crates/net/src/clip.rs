@@ -88,6 +88,31 @@ impl Clip {
             }
         }
     }
+
+    /// What the clip adds to the relative size of a Jacobian: r with
+    /// `‖D k‖²/‖clip(h)‖² = ‖k‖²/n² + r (h·k)²`, `r = (2ss'/n + s'²)/(sn)²`, and its derivative in n.
+    pub(crate) fn relative_bend(self, norm: f64) -> (f64, f64) {
+        let n = norm;
+        // a = s'/s, and its derivative
+        let (a, a1) = match self {
+            Self::None => return (0.0, 0.0),
+            Self::Hard { bound } if n <= bound => return (0.0, 0.0),
+            Self::Hard { .. } => (-1.0 / n, 1.0 / (n * n)),
+            Self::Gelu { bound } => {
+                let h = n / bound - 1.0;
+                let (cdf, pdf) = (normal_cdf(h), normal_pdf(h));
+                let g = h * cdf + 1.0;
+                // far out φ is 0 before h² is infinite
+                let (once, twice) =
+                    if pdf == 0.0 { (cdf, 0.0) } else { (cdf + h * pdf, (2.0 - h * h) * pdf) };
+                let a = -once / bound / g;
+                (a, a * a - twice / (bound * bound) / g)
+            }
+        };
+        let cube = n * n * n;
+        let r = (2.0 * a + n * a * a) / cube;
+        (r, (2.0 * a1 + a * a + 2.0 * n * a * a1) / cube - 3.0 * r / n)
+    }
 }
 
 /// The clip of one record: `s`, and what its Jacobian needs.
@@ -141,6 +166,24 @@ mod tests {
                 let h = 1e-5;
                 let fd = (clip.factor(n + h).0 - clip.factor(n - h).0) / (2.0 * h);
                 assert!((clip.factor(n).1 - fd).abs() < 1e-9, "{clip:?} {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_relative_bend_is_that_of_the_jacobian_and_has_its_derivative() {
+        for clip in [Clip::Hard { bound: 1.3 }, Clip::Gelu { bound: 1.3 }, Clip::None] {
+            for n in [0.2, 1.0, 1.7, 5.0, 30.0] {
+                let (r, r1) = clip.relative_bend(n);
+                let c = Clipped::new(clip, n);
+                let expected = c.bend / (c.s * n).powi(2);
+                assert!(
+                    (r - expected).abs() <= 1e-12 * expected.abs().max(1e-9),
+                    "{clip:?} {n}: {r} {expected}"
+                );
+                let h = 1e-5 * n;
+                let fd = (clip.relative_bend(n + h).0 - clip.relative_bend(n - h).0) / (2.0 * h);
+                assert!((r1 - fd).abs() <= 1e-7 * (1e-6 + fd.abs()), "{clip:?} {n}: {r1} {fd}");
             }
         }
     }

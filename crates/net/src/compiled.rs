@@ -10,6 +10,7 @@ use crate::{
         membership,
         sight::Sight,
     },
+    device::Accounts,
     engine::{self, BatchGradient, Prediction, Workers},
     layer::Draws,
     leak::{self, Measure, RecordLeak},
@@ -61,6 +62,17 @@ pub trait Compiled: Sized {
         what: &Measure,
         draws: Option<Draws>,
     ) -> Result<Vec<RecordLeak>>;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // called from this crate alone
+    fn account(
+        workers: &Workers<Self>,
+        net: &Network<Self>,
+        data: &Data<Self>,
+        records: &[usize],
+        what: (&Measure, Option<Draws>),
+        accounts: &mut Accounts,
+    ) -> Result<()>;
 
     #[doc(hidden)]
     fn information_along(
@@ -149,6 +161,19 @@ macro_rules! compiled {
                 draws: Option<Draws>,
             ) -> Result<Vec<RecordLeak>> {
                 leak::measure_generic(workers, net, data, records, what, draws)
+            }
+
+            #[allow(private_interfaces)]
+            #[inline(never)]
+            fn account(
+                workers: &Workers<Self>,
+                net: &Network<Self>,
+                data: &Data<Self>,
+                records: &[usize],
+                what: (&Measure, Option<Draws>),
+                accounts: &mut Accounts,
+            ) -> Result<()> {
+                workers.with(|dev| leak::account(dev, net, data, records, what, accounts))
             }
 
             #[inline(never)]

@@ -245,6 +245,13 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
     let ub = dev.upload(&u[..RECORDS * d]);
     let uyb = dev.upload(&uy[..RECORDS * k]);
     let one = c.net.tangent(&mut dev, &primal, Some(ub), Some(uyb), true);
+    let mut sum = dev.zeros(p);
+    c.net.add_weighted_tangent(&mut dev, &primal, &one, &factors, &mut sum);
+    for (j, &s) in dev.download(&sum).unwrap().iter().enumerate() {
+        let expected: f64 = (0..RECORDS).map(|i| weights[i] * g_dot[i][j]).sum();
+        let scale = (0..RECORDS).map(|i| norm(&g_dot[i])).fold(1.0, f64::max);
+        close(s, expected, scale, 1e-11, &format!("{name}: weighted sum of tangents"));
+    }
     let mut draw = || (0..RECORDS).map(|_| c.rng.normal()).collect::<Vec<f64>>();
     let (alpha, beta, kappa, zero) = (draw(), draw(), draw(), vec![0.0; RECORDS]);
     let v: Vec<f64> = (0..p).map(|i| if trained[i] { c.rng.normal() } else { 0.0 }).collect();
@@ -371,6 +378,9 @@ fn every_layer_conforms() {
         ("conv, whole", vec![6, 5, 2], image(vec![])),
         ("conv without bias", vec![6, 5, 2], vec![no_bias(L::conv(3, 3, 1, 1)), L::Flatten, L::dense(4)]),
         // Gram form: few positions, many weights
+        // rows that a GPU cuts into pieces
+        ("conv, wide", vec![3, 33, 1], vec![L::conv(2, 3, 1, 1), L::Tanh, L::Flatten, L::dense(4)]),
+        ("conv, long strides", vec![7, 23, 2], vec![L::conv(4, 5, 3, 2), L::Gelu, L::Flatten, L::dense(4)]),
         ("conv, Gram", vec![6, 5, 2], image(vec![L::conv(8, 4, 2, 1), L::Tanh])),
         ("conv, Gram, no bias", vec![6, 5, 2], image(vec![no_bias(L::conv(8, 4, 2, 1)), L::Tanh])),
         ("conv, uneven", vec![6, 5, 2], image(vec![wide, L::Gelu])),

@@ -11,7 +11,7 @@ use crate::{
     device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
     leak::Label,
-    loss::Agreement,
+    loss::{Agreement, largest},
     spec::Reduction,
 };
 use std::{
@@ -296,6 +296,17 @@ impl<T: Real> Data<T> {
         (loss, agreement)
     }
 
+    /// Whether outputs get all labels of record `i` right.
+    pub(crate) fn right(&self, net: &Network<T>, i: usize, z: &[f64]) -> bool {
+        match (&self.y, net.loss()) {
+            // one class: no vector of it need be made
+            (Labels::Classes(all), Loss::SoftmaxCrossEntropy) if self.places == 1 => {
+                largest(z) == all[i] as usize
+            }
+            _ => self.judge(net, i, z).1.is_some_and(|a| a.right == a.labels),
+        }
+    }
+
     /// Checks that a network takes these records and labels.
     pub fn check(&self, net: &Network<T>) -> Result<()> {
         if !net.takes(self.input) {
@@ -362,11 +373,11 @@ impl<T: Real> Data<T> {
 
     /// Rows of the data that are on a GPU; absent on the processor, and where all records do not fit there.
     fn on_device(&self, dev: &mut Device<T>, all: &[T], records: &[usize]) -> Option<Buf<T>> {
-        let room = dev.room()?;
         let mut resident = self.resident.0.lock().unwrap_or_else(PoisonError::into_inner);
         let there = match &*resident {
             Some(there) if dev.holds(there) => there.clone(),
-            _ if all.len() > MOST_VALUES || size_of_val(all) > room / 4 => return None,
+            // asking for room takes longer than many a kernel
+            _ if all.len() > MOST_VALUES || size_of_val(all) > dev.room()? / 4 => return None,
             _ => resident.insert(Arc::new(dev.upload(all))).clone(),
         };
         let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());

@@ -101,9 +101,17 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
         let shift = shift.map(|c| Shift::upload(dev, c));
+        let mut later = Vec::new();
         for piece in records.chunks(size) {
             let batch = data.upload(dev, net, piece, Label::Public);
-            let primal = net.primal(dev, batch, Label::Public, draws);
+            let mut primal = net.primal(dev, batch, Label::Public, draws);
+            // a GPU clips without being waited for
+            if let (None, Some(clips)) = (&shift, dev.clips(clip, &primal.square, 1.0)) {
+                net.add_weighted(dev, &primal, &clips.s, &mut sum);
+                later.push((clips.norm, std::mem::take(&mut primal.loss.losses), piece));
+                primal.recycle(dev);
+                continue;
+            }
             let (mut n, l) = primal.norms(dev, piece)?;
             if let Some(shift) = &shift {
                 n = shift.lengths(net, dev, &primal, (piece, &n))?;
@@ -117,6 +125,12 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
             norms.extend(n);
             primal.recycle(dev);
         }
+        for (n, l, piece) in later {
+            let (n, l) = (dev.download_scalars(&n)?, dev.download_scalars(&l)?);
+            check_records(&n, &l, piece)?;
+            norms.extend(n);
+            losses.extend(l);
+        }
         if let Some(shift) = shift {
             dev.put(shift.array);
         }
@@ -129,6 +143,14 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         out.sum.iter_mut().zip(c).for_each(|(o, &c)| *o += T::from_f64(share * T::from_f64(c).to_f64()));
     }
     Ok(out)
+}
+
+/// Checks norms and losses of records: both finite.
+pub(crate) fn check_records(norms: &[f64], losses: &[f64], records: &[usize]) -> Result<()> {
+    match norms.iter().zip(losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
+        None => Ok(()),
+        Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
+    }
 }
 
 /// The sum of the gradients of records as they are, without their norms: what training in the open computes, and what the cost

@@ -3,9 +3,10 @@
 
 use crate::{
     Real,
-    device::{Buf, Device, Krylov},
+    device::{Buf, Device, Krylov, Streams},
     error::Result,
     pass::Pulled,
+    random::{Generator, Purpose},
 };
 use rayon::prelude::*;
 
@@ -86,7 +87,7 @@ impl Tridiagonal {
 }
 
 /// A vector over its length.
-pub(crate) fn unit(mut v: Vec<f64>) -> Vec<f64> {
+fn unit(mut v: Vec<f64>) -> Vec<f64> {
     let norm = dot(&v, &v).sqrt();
     v.iter_mut().for_each(|v| *v /= norm.max(f64::MIN_POSITIVE));
     v
@@ -117,38 +118,65 @@ impl Basis {
     }
 }
 
-/// The bases of the records of a piece, where they are.
+/// When the iteration of a record ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop {
+    /// What rounding leaves behind of a product, as a share of the operator's size.
+    pub(crate) rounding: f64,
+    pub(crate) dimension: usize,
+    /// Of the relative residual.
+    pub(crate) tolerance: f64,
+}
+
+/// The iterations of the records of a piece, where they are.
 #[derive(Debug)]
 pub(crate) struct Bases {
     /// Values of a record, and of its label where that moves too.
     widths: [usize; 2],
+    stop: Stop,
     place: Place,
 }
 
 #[derive(Debug)]
 enum Place {
-    Near(Vec<Basis>),
-    Far(Krylov),
+    Near(Vec<Iteration>),
+    Far(Box<Krylov>),
+}
+
+/// The iteration of one record on the processor.
+#[derive(Debug)]
+struct Iteration {
+    basis: Basis,
+    found: Tridiagonal,
+    settled: bool,
 }
 
 impl Bases {
-    /// Starts from unit vectors, record by record. They are on the device where it has memory of its own and room for so
-    /// many iterations.
+    /// Starts from random unit vectors, a stream of the seed for each record. They are on the device where it has memory of
+    /// its own and room for so many iterations.
     pub(crate) fn new<T: Real>(
         dev: &mut Device<T>,
-        records: usize,
+        records: &[usize],
         widths: [usize; 2],
-        iterations: usize,
-        starts: Vec<f64>,
+        (iterations, stop): (usize, Stop),
+        seed: u64,
     ) -> Self {
-        let place = match dev.krylov(records, widths, iterations, &starts) {
-            Some(krylov) => Place::Far(krylov),
+        let numbers: Vec<u32> = records.iter().map(|&r| r as u32).collect();
+        let index = dev.upload_index(&numbers);
+        let place = match dev.random_krylov(&Streams { seed, records: &index }, widths, iterations) {
+            Some(krylov) => Place::Far(Box::new(krylov)),
             None => {
-                let each = starts.chunks_exact(widths.iter().sum::<usize>().max(1));
-                Place::Near(each.map(|v| Basis(vec![v.to_vec()])).collect())
+                let width = widths.iter().sum::<usize>();
+                let start = |&record: &usize| {
+                    let mut rng = Generator::new(seed, Purpose::Probes, record as u64);
+                    let basis = Basis(vec![unit((0..width).map(|_| rng.normal()).collect())]);
+                    let found = Tridiagonal::new(stop.rounding, stop.dimension);
+                    Iteration { basis, found, settled: false }
+                };
+                Place::Near(records.par_iter().map(start).collect())
             }
         };
-        Self { widths, place }
+        Self { widths, stop, place }
     }
 
     /// The vectors whose products are wanted next: of the records, and of their labels.
@@ -156,9 +184,9 @@ impl Bases {
         let [d, k] = self.widths;
         match &self.place {
             Place::Far(krylov) => dev.krylov_current(krylov),
-            Place::Near(bases) => {
+            Place::Near(records) => {
                 let last = |from: usize, to: usize| -> Vec<T> {
-                    let rows = bases.iter().filter_map(|b| b.0.last());
+                    let rows = records.iter().filter_map(|r| r.basis.0.last());
                     rows.flat_map(|q| q[from..to].iter().map(|&v| T::from_f64(v))).collect()
                 };
                 (dev.upload(&last(0, d)), (k > 0).then(|| dev.upload(&last(d, d + k))))
@@ -166,31 +194,33 @@ impl Bases {
         }
     }
 
-    /// Takes the products; returns for every record what [`Tridiagonal::push`] wants. Those that are settled stay as they
-    /// are, and their numbers mean nothing.
-    pub(crate) fn advance<T: Real>(
-        &mut self,
-        dev: &mut Device<T>,
-        products: Pulled<T>,
-        settled: &[bool],
-    ) -> Result<Vec<(f64, f64)>> {
-        let [d, k] = self.widths;
-        let out = match &mut self.place {
-            Place::Far(krylov) => dev.krylov_advance(krylov, &products)?,
-            Place::Near(bases) => {
+    /// Takes the products; returns whether all are settled. Each stops where it would alone, so that what is found of a record
+    /// does not depend on the others.
+    pub(crate) fn advance<T: Real>(&mut self, dev: &mut Device<T>, products: Pulled<T>) -> Result<bool> {
+        let ([d, k], stop) = (self.widths, self.stop);
+        let settled = match &mut self.place {
+            Place::Far(krylov) => dev.krylov_advance(krylov, &products, stop)?,
+            Place::Near(records) => {
                 let (xs, ys) = products.download(dev)?;
-                let step = |(i, (basis, settled)): (usize, (&mut Basis, &bool))| {
-                    if *settled {
-                        return (0.0, 0.0);
-                    }
+                records.par_iter_mut().enumerate().filter(|(_, r)| !r.settled).for_each(|(i, r)| {
                     let label = if k > 0 { &ys[i * k..(i + 1) * k] } else { &[] };
-                    basis.advance([&xs[i * d..(i + 1) * d], label].concat())
-                };
-                bases.par_iter_mut().zip(settled).enumerate().map(step).collect()
+                    let (along, new) = r.basis.advance([&xs[i * d..(i + 1) * d], label].concat());
+                    r.found.push(along, new);
+                    r.settled = r.found.done() || r.found.largest().1 <= stop.tolerance;
+                });
+                records.iter().all(|r| r.settled)
             }
         };
         products.recycle(dev);
-        Ok(out)
+        Ok(settled)
+    }
+
+    /// The largest Ritz value of every record and its relative residual.
+    pub(crate) fn largest<T: Real>(&self, dev: &Device<T>) -> Result<Vec<(f64, f64)>> {
+        match &self.place {
+            Place::Far(krylov) => dev.krylov_largest(krylov),
+            Place::Near(records) => Ok(records.par_iter().map(|r| r.found.largest()).collect()),
+        }
     }
 }
 

@@ -186,9 +186,25 @@ impl<T: Real> Network<T> {
             readers,
             moves: Vec::new(),
         };
+        net.join_activations();
         net.find_moves();
         net.write_constants();
         Ok(net)
+    }
+
+    /// Lets layers compute the activation before them, where nobody else reads it.
+    fn join_activations(&mut self) {
+        for i in 1..self.nodes.len() {
+            let (before, after) = self.nodes.split_at_mut(i);
+            let (Some(before), Some(node)) = (before.last_mut(), after.first_mut()) else { continue };
+            let alone = node.inputs == [i] && self.readers[i] == 1;
+            let (true, Op::Layer(first), Op::Layer(second)) = (alone, &mut before.op, &mut node.op) else {
+                continue;
+            };
+            if first.activation().is_some_and(|activation| second.take_activation(activation)) {
+                first.defer();
+            }
+        }
     }
 
     fn find_moves(&mut self) {
@@ -469,15 +485,12 @@ impl<T: Real> Network<T> {
     pub(crate) fn records_at_a_time(&self, length: usize) -> usize {
         const NEAR: usize = 1 << 19;
         const FAR: usize = 1 << 26;
-        let footprint: usize = self
-            .nodes
-            .iter()
-            .map(|n| match &n.op {
-                Op::Layer(l) => l.footprint(length),
-                Op::Join(j) => j.footprint(length),
-            })
-            .sum::<usize>()
-            .max(1);
+        let each = |n: &Node<T>| match (&n.op, self.backend) {
+            (Op::Layer(l), Backend::Cpu) => l.footprint(length),
+            (Op::Layer(l), Backend::Cuda(_)) => l.far_footprint(length),
+            (Op::Join(j), _) => j.footprint(length),
+        };
+        let footprint = self.nodes.iter().map(each).sum::<usize>().max(1);
         match self.backend {
             Backend::Cpu => {
                 // of a large language model even four would take more memory than its parameters
@@ -486,8 +499,13 @@ impl<T: Real> Network<T> {
             }
             // a GPU wants much at a time; what it holds, tangents included, must fit
             Backend::Cuda(card) => {
-                let values = (card.free_memory() / (8 * T::BYTES)).min(cuda::MOST_VALUES);
-                (values / footprint).clamp(1, 8192)
+                const MANY: usize = 8192;
+                let values = |memory: usize| (memory / (8 * T::BYTES)).min(cuda::MOST_VALUES);
+                // asking for free memory takes longer than many a kernel
+                if values(card.total_memory() / 8) / footprint >= MANY {
+                    return MANY;
+                }
+                (values(card.free_memory()) / footprint).clamp(1, MANY)
             }
         }
     }

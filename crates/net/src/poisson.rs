@@ -77,6 +77,16 @@ impl Table {
         Ok(Self { q, step, values })
     }
 
+    /// The sampling rate.
+    pub(crate) fn rate(&self) -> f64 {
+        self.q
+    }
+
+    /// The step of ν, and A and B at its multiples, one pair after another.
+    pub(crate) fn rows(&self) -> (f64, Vec<f64>) {
+        (self.step, self.values.iter().flat_map(|c| [c.across, c.along]).collect())
+    }
+
     /// A and B at ν, by cubic interpolation; relative error below 1e-6 (stated by the tests).
     pub fn at(&self, nu: f64) -> Coefficients {
         let x = nu / self.step;

@@ -64,6 +64,11 @@ impl Table {
         Ok(Self { q, step, values })
     }
 
+    /// The step of ν, and the values at its multiples, row by row.
+    pub(crate) fn rows(&self) -> (f64, Vec<f64>) {
+        (self.step, self.values.concat())
+    }
+
     /// At least `ε_α` of one step at every order, too large by less than 1 % (stated by the tests).
     pub fn at(&self, nu: f64) -> [f64; ORDERS.len()] {
         let x = nu / self.step;

@@ -95,7 +95,7 @@ pub(crate) fn product(sizes: &[usize]) -> Option<usize> {
 }
 
 /// A window sliding over an image of `height × width × channels`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     pub(crate) height: usize,
     pub(crate) width: usize,

@@ -141,6 +141,63 @@ fn training_on_a_gpu_is_that_on_the_processor_and_the_same_every_time() {
     }
 }
 
+/// Accounts kept on a GPU are those of the processor, whatever is sampled, measured or secret; and a run that began on a GPU
+/// goes on on the processor from its checkpoint.
+#[test]
+fn accounts_on_a_gpu_are_those_of_the_processor() {
+    let Some(gpu) = gpu() else { return };
+    let data: Data<f64> = data!(f64, 60);
+    let privacy = Privacy { clip: CLIP, sigma: 0.6 };
+    let every = Tracking::Every { probes: 3 };
+    let panel = Tracking::Panel { records: 7, probes: 2 };
+    let (poisson, shuffle) = (Sampling::Poisson { rate: 0.4 }, Sampling::Shuffle { batch: 20 });
+    let (public, secret) = (leakscope_net::leak::Label::Public, leakscope_net::leak::Label::Secret);
+    for (tracking, sampling, label) in [
+        (every, poisson, public),
+        (every, poisson, secret),
+        (panel, poisson, public),
+        (every, shuffle, public),
+    ] {
+        let config = TrainConfig { tracking, sampling, label, ..config(Optimizer::adam(), Some(privacy)) };
+        let started = |backend: Backend| {
+            let net = Network::<f64>::new(spec(), 3).unwrap().on(backend).unwrap();
+            let mut run = Trainer::new(net, &data, config.clone()).unwrap();
+            run.step().unwrap();
+            run
+        };
+        // noise is drawn elsewhere on a GPU, so that runs are the same for one step
+        let (near, mut far) = (started(Backend::Cpu), started(gpu));
+        let (a, b) = (far.budgets().unwrap(), near.budgets().unwrap());
+        for (a, b) in a.iter().zip(&b) {
+            assert_eq!((a.followed, a.measured, a.degrees), (b.followed, b.measured, b.degrees));
+            for (a, b) in [(a.trace, b.trace), (a.dfil, b.dfil), (a.published, b.published)] {
+                assert_eq!(a.is_some(), b.is_some());
+                let (Some(a), Some(b)) = (a, b) else { continue };
+                let (ea, eb) = (a.standard_error.unwrap(), b.standard_error.unwrap());
+                // nothing is told of a record that was not drawn
+                let near = (a.value - b.value).abs() <= 1e-8 * b.value && (ea - eb).abs() <= 1e-7 * b.value;
+                assert!(near, "{tracking:?} {sampling:?} {label:?}: {a:?} {b:?}");
+            }
+            let pairs = a.renyi.iter().flatten().zip(b.renyi.iter().flatten());
+            assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() <= 1e-9 * b.abs()), "{a:?} {b:?}");
+        }
+        assert!(off(&far.dfil().unwrap(), &near.dfil().unwrap()) < 1e-8);
+
+        far.step().unwrap();
+        let bytes = far.checkpoint().unwrap();
+        let mut resumed = Trainer::resume(&bytes, &data, config.clone()).unwrap();
+        assert_eq!(resumed.network().backend(), Backend::Cpu);
+        assert_eq!(resumed.budgets().unwrap(), far.budgets().unwrap());
+        assert_eq!(resumed.network().parameters().unwrap(), far.network().parameters().unwrap());
+        // the next step measures the same on both, at the same parameters
+        resumed.step().unwrap();
+        far.step().unwrap();
+        assert!(off(&far.dfil().unwrap(), &resumed.dfil().unwrap()) < 1e-8);
+        let moved = far.on(Backend::Cpu).unwrap();
+        assert!(off(&moved.dfil().unwrap(), &resumed.dfil().unwrap()) < 1e-8);
+    }
+}
+
 /// Noise of a step on the device: moments and tails of a normal, other at every step, none where nothing is trained.
 #[test]
 fn noise_drawn_on_a_gpu_is_normal() {

@@ -7,7 +7,7 @@ use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
     leak::{Label, Measure, Plis, Spectral, Trace, measure},
-    perturb::Perturbing,
+    perturb::{Perturbing, Variant},
     random::{Generator, Purpose},
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
@@ -147,7 +147,7 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
     let (net, private, public) = (network(), data(4, 6), data(9, 77));
     let (clip, lambda) = (Clip::Gelu { bound: 1.0 }, 50.0);
     let mut run = Trainer::new(network(), &private, config(1.0, 1e-9, 2000)).unwrap();
-    run.perturb(Perturbing { lambda, probes: 4000 }, &public).unwrap();
+    run.perturb(Perturbing { lambda, probes: 4000, ..Perturbing::default() }, &public).unwrap();
     run.step().unwrap();
     let said = run.perturbed().unwrap();
 
@@ -186,7 +186,7 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
         assert!(here < 1.001 * objective(factor * said.scale), "{factor}: {said:?}");
     }
 
-    for (i, budget) in run.budgets().iter().enumerate() {
+    for (i, budget) in run.budgets().unwrap().iter().enumerate() {
         let j = jacobian(&net, &private, i, &c, clip);
         let dfil = j.iter().take(D).map(|c| dot(c, c)).sum::<f64>() / (1e-18 * D as f64);
         let found = budget.dfil.unwrap();
@@ -198,8 +198,14 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
 
 #[test]
 fn a_perturbed_run_goes_on_with_the_same_perturbation_alone() {
+    for variant in [Variant::Average, Variant::Constant, Variant::Network, Variant::Thesis] {
+        goes_on(Perturbing { variant, epochs: 2, ..Perturbing::default() });
+    }
+}
+
+fn goes_on(how: Perturbing) {
     let (private, public) = (data(20, 6), data(9, 77));
-    let (how, config) = (Perturbing::default(), config(0.4, 1.0, 2));
+    let config = config(0.4, 1.0, 2);
     let mut run = Trainer::new(network(), &private, config.clone()).unwrap();
     run.perturb(how, &public).unwrap();
     for _ in 0..2 {
@@ -219,7 +225,7 @@ fn a_perturbed_run_goes_on_with_the_same_perturbation_alone() {
         resumed.step().unwrap();
     }
     assert_eq!(run.network().parameters().unwrap(), resumed.network().parameters().unwrap());
-    assert_eq!(run.budgets(), resumed.budgets());
+    assert_eq!(run.budgets().unwrap(), resumed.budgets().unwrap());
     // a run that was not perturbed is not from some step on
     let mut plain = Trainer::new(network(), &private, config).unwrap();
     plain.step().unwrap();
@@ -243,7 +249,16 @@ fn degenerate_perturbations_are_measured_or_refused() {
     assert!(Trainer::new(network(), &data, open).unwrap().perturb(Perturbing::default(), &data).is_err());
     let mut run = Trainer::new(network(), &data, config(0.5, 1.0, 2)).unwrap();
     for lambda in [0.0, -1.0, f64::NAN] {
-        assert!(run.perturb(Perturbing { lambda, probes: 2 }, &data).is_err());
+        assert!(run.perturb(Perturbing { lambda, ..Perturbing::default() }, &data).is_err());
     }
-    assert!(run.perturb(Perturbing { lambda: 1.0, probes: 1 }, &data).is_err());
+    for wrong in [
+        Perturbing { probes: 1, ..Perturbing::default() },
+        Perturbing { epochs: 0, ..Perturbing::default() },
+        Perturbing { batch: 0, ..Perturbing::default() },
+        Perturbing { learning_rate: 0.0, ..Perturbing::default() },
+        Perturbing { weight_decay: -1.0, ..Perturbing::default() },
+        Perturbing { lambda_fall: f64::NAN, ..Perturbing::default() },
+    ] {
+        assert!(run.perturb(wrong, &data).is_err(), "{wrong:?}");
+    }
 }

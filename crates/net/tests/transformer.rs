@@ -215,7 +215,7 @@ fn private_training_on_tokens_learns_keeps_accounts_and_resumes() {
     assert_eq!(run.network().parameters().unwrap(), again.network().parameters().unwrap());
     let after = evaluate(run.network(), &data).unwrap();
     assert!(after.loss < 0.7 * before.loss, "{} {}", before.loss, after.loss);
-    assert!(run.dfil().iter().all(|v| v.is_finite() && *v > 0.0) && run.dfil().len() == 40);
+    assert!(run.dfil().unwrap().iter().all(|v| v.is_finite() && *v > 0.0) && run.dfil().unwrap().len() == 40);
 }
 
 #[test]

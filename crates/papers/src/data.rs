@@ -387,7 +387,9 @@ mod tests {
                 synthetic: true,
                 scratch: scratch.path().to_owned(),
                 trials: 1,
+                full: false,
                 seed: 3,
+                device: leakscope::net::Device::default(),
                 hooks: &hooks,
             };
             let (train, test) = incomes(&context).unwrap();

@@ -100,6 +100,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
             layers: vec![trained],
             trials: (context.trials * more) as u64,
             seed: Some(context.seed),
+            device: context.device,
             ..CanaryRequest::default()
         };
         models.push(run(&request, context.hooks)?);

@@ -7,6 +7,7 @@
 mod am207;
 mod am207_images;
 mod data;
+mod edmunds;
 pub mod fetch;
 mod guo;
 mod guo_canary;
@@ -15,6 +16,7 @@ mod hannun_attacks;
 mod hannun_deciles;
 mod images;
 mod mueller;
+mod mueller_attack;
 mod mueller_images;
 pub mod patients;
 pub mod regression;
@@ -23,11 +25,12 @@ mod toy;
 
 pub use data::Set;
 
-use leakscope::output::{Folder, Pending};
+use leakscope::net::Device;
+use leakscope::output::{Folder, PAGE, Pending};
 use leakscope::{Failure, Result};
-use leakscope_report::Reproduction;
 use leakscope_report::reproduction::{Claim, Figure, Row, SCHEMA};
-use leakscope_table::Hooks;
+use leakscope_report::{Reproduction, ResultPage};
+use leakscope_table::{Hooks, RecordsFormat};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -43,6 +46,10 @@ pub struct Context<'a> {
     pub trials: usize,
     /// Seed of everything random.
     pub seed: u64,
+    /// Whether what takes hours is run at the published size.
+    pub full: bool,
+    /// Where networks compute.
+    device: Device,
     /// Progress and interruption.
     pub hooks: &'a Hooks,
 }
@@ -87,6 +94,8 @@ const GUO: &str = "Guo, Sablayrolles, Sanjabi, “Analyzing privacy leakage in m
                    testing: a lesson from Fano” (2022)";
 const MUELLER: &str = "Mueller, Kolek, Jungmann, Ziller, Usynin, Knolle, Rueckert, Kaissis, “How do input attributes impact \
                        the privacy loss in differential privacy?” (2022)";
+const EDMUNDS: &str = "Edmunds, “Fisher information for private training of machine learning models”, master’s thesis, \
+                       Pennsylvania State University (2024)";
 const AM207: &str = "Guo, Chen, Liu, Xiang, “AM207 final paper” (2021)";
 
 /// All experiments, in the order of the papers.
@@ -94,7 +103,7 @@ pub fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-static EXPERIMENTS: [Experiment; 21] = [
+static EXPERIMENTS: [Experiment; 31] = [
     Experiment {
         name: "hannun-table1",
         title: "Information loss and accuracy before and after reweighting",
@@ -242,6 +251,76 @@ static EXPERIMENTS: [Experiment; 21] = [
         needs: &[Pneumonia],
         run: mueller_images::fig3,
     },
+    Experiment {
+        name: "mueller-table1",
+        title: "Gradient inversion of chest X-rays of low and high PLIS",
+        source: MUELLER,
+        needs: &[Pneumonia],
+        run: mueller_attack::table1,
+    },
+    Experiment {
+        name: "edmunds-fig3.1",
+        title: "Accuracy and dFIL against the share of public records",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::fig_3_1,
+    },
+    Experiment {
+        name: "edmunds-fig3.2",
+        title: "Accuracy and dFIL of perturbed training against λ",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::fig_3_2,
+    },
+    Experiment {
+        name: "edmunds-fig3.4",
+        title: "What the learned perturbation is: its cosine with the average public gradient",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::fig_3_4,
+    },
+    Experiment {
+        name: "edmunds-table3.1",
+        title: "A linear model of digits: accuracy and dFIL, pruned and perturbed",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::table_3_1,
+    },
+    Experiment {
+        name: "edmunds-table3.2",
+        title: "A convolutional network of digits: accuracy and dFIL, pruned and perturbed",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::table_3_2,
+    },
+    Experiment {
+        name: "edmunds-table3.3",
+        title: "A linear model of photographs: accuracy and dFIL, pruned and perturbed",
+        source: EDMUNDS,
+        needs: &[Cifar],
+        run: edmunds::table_3_3,
+    },
+    Experiment {
+        name: "edmunds-table3.4",
+        title: "Digits 0 and 1 under the informed adversary: accuracy and dFIL of the models",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::table_3_4,
+    },
+    Experiment {
+        name: "edmunds-table3.5",
+        title: "Digits 0 and 1 under the informed adversary: what is reconstructed",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::table_3_5,
+    },
+    Experiment {
+        name: "edmunds-tableA.1",
+        title: "A perturbation with and without batch norm",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::table_a_1,
+    },
 ];
 
 /// The experiments that a name means: one of them, or all that start with it (`hannun`, `all`).
@@ -284,11 +363,23 @@ pub enum Origin<'a> {
 /// Noise vectors for every point of an attack, on published and on made-up data.
 pub const TRIALS: [usize; 2] = [100, 10];
 
-/// Runs an experiment.
+/// How much of an experiment is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Noise vectors for every point of an attack; absent: [`TRIALS`].
+    pub trials: Option<usize>,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether what takes hours is run at the published size.
+    pub full: bool,
+}
+
+/// Runs an experiment, networks on the device that is named.
 pub fn run(
     experiment: &Experiment,
     origin: &Origin<'_>,
-    (trials, seed): (Option<usize>, u64),
+    Size { trials, seed, full }: Size,
+    device: Device,
     hooks: &Hooks,
 ) -> Result<Reproduction> {
     let clock = Instant::now();
@@ -308,6 +399,8 @@ pub fn run(
         scratch: scratch.path().to_path_buf(),
         trials: trials.unwrap_or(TRIALS[usize::from(synthetic)]),
         seed,
+        full,
+        device,
         hooks,
     };
     let Findings { data, mut rows, claims, method, figures } = (experiment.run)(&context)?;
@@ -347,6 +440,26 @@ pub fn write(r: &Reproduction, folder: &Folder) -> Result<Vec<PathBuf>> {
             }
         }
     }
+    folder.publish(pending)
+}
+
+/// Writes the page that lists the reproductions in the folders of `out`.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write_index(out: &Path) -> Result<Vec<PathBuf>> {
+    let page = |experiment: &Experiment| {
+        let file = format!("{}/{PAGE}", experiment.name);
+        let text = std::fs::read_to_string(out.join(&file)).ok()?;
+        let mut page = ResultPage::read(&file, &text)?;
+        // All are reproductions: what tells them apart is which.
+        page.kind = experiment.name.into();
+        Some(page)
+    };
+    let pages: Vec<ResultPage> = experiments().iter().filter_map(page).collect();
+    let folder = Folder::open(out, RecordsFormat::Csv)?;
+    let mut pending = Pending::default();
+    folder.text(&mut pending, "index.html", &leakscope_report::folder_page(&pages))?;
     folder.publish(pending)
 }
 

@@ -58,6 +58,7 @@ pub(super) fn train<T: Real>(
         filter: None,
     };
     let net = Network::new(spec.clone(), context.seed).map_err(said)?;
+    let net = net.on(context.device.backend()?).map_err(said)?;
     let mut trainer = Trainer::new(net, data, config).map_err(said)?;
     for _ in 0..schedule.steps {
         context.check()?;

@@ -15,13 +15,13 @@ use leakscope_report::reproduction::{Captioned, Claim, Content, Figure, Panel, P
 
 /// Pixels as a network sees them.
 #[derive(Debug, Clone, Copy)]
-struct Normal {
-    mean: f64,
-    sd: f64,
+pub(super) struct Normal {
+    pub(super) mean: f64,
+    pub(super) sd: f64,
 }
 
 impl Normal {
-    fn data(self, images: &Images, outputs: usize) -> Result<Data<f32>> {
+    pub(super) fn data(self, images: &Images, outputs: usize) -> Result<Data<f32>> {
         let x =
             images.pixels.iter().map(|&b| ((f64::from(b) / 255.0 - self.mean) / self.sd) as f32).collect();
         let classes: Vec<u32> = images.labels.iter().map(|&l| u32::from(l)).collect();
@@ -369,21 +369,19 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
             Row::ours("A, smallest PLIS above rounding", values[first]),
             Row::ours("B, largest PLIS", values[last]),
         ],
-        claims: vec![
-            Claim::new(
-                "“observed very similar results to the MNIST dataset (Figure 3)”",
-                100.0 * pair.accuracy[0] > guess + 2.0 && values[last] > 2.0 * values[first],
-                format!(
-                    "As there, the network learns under DP ({:.1}% of test images right, {:.1}% without, {guess:.1}% by \
+        claims: vec![Claim::new(
+            "“observed very similar results to the MNIST dataset (Figure 3)”",
+            100.0 * pair.accuracy[0] > guess + 2.0 && values[last] > 2.0 * values[first],
+            format!(
+                "As there, the network learns under DP ({:.1}% of test images right, {:.1}% without, {guess:.1}% by \
                      always guessing the more frequent class), and PLIS differs between subjects: from {} to {}. The \
                      paper prints no number to hold this against.",
-                    100.0 * pair.accuracy[0],
-                    100.0 * pair.accuracy[1],
-                    format::number(values[first]),
-                    format::number(values[last])
-                ),
+                100.0 * pair.accuracy[0],
+                100.0 * pair.accuracy[1],
+                format::number(values[first]),
+                format::number(values[last])
             ),
-        ],
+        )],
         method: vec![
             format!(
                 "The CNN of Edmunds table B.7 with two outputs. DP-SGD: {} steps, σ = {}, smooth clip {}; without DP {} steps.",
@@ -393,9 +391,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
                 schedules.1.steps
             ),
             said_of_rounding(&values, floor),
-            "The gradient inversion attack of the figure's second column is not part of this: it comes with the attacks on \
-             networks."
-                .into(),
+            "The gradient inversion attack of the figure's second column is `mueller-table1`.".into(),
         ],
         figures: vec![figure(
             "mueller-fig3",

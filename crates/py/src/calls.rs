@@ -1,5 +1,6 @@
 //! One function a question: the values of a request and tables in memory in, an [`Outcome`] out.
 
+use crate::cluster::Machines;
 use crate::failure::{BudgetError, exception};
 use crate::frames::ResultTable;
 use crate::keywords::{keyword, request};
@@ -33,6 +34,12 @@ use std::path::PathBuf;
 type Values<'a, 'py> = &'a Bound<'py, PyDict>;
 type Given<'a, 'py> = Option<&'a Bound<'py, Table>>;
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type On<'a, 'py> = Option<&'a Bound<'py, Machines>>;
+
+/// A pass that runs elsewhere looks at nothing here until it is done.
+fn waiting(machines: On<'_, '_>) -> OnInterrupt {
+    if machines.is_some() { OnInterrupt::Leave } else { OnInterrupt::Wait }
+}
 
 /// How to read a table in memory, as the request reads files.
 fn memory(table: Given<'_, '_>, like: &ReadOptions) -> PyResult<Option<ReadOptions>> {
@@ -67,7 +74,8 @@ fn with_shape(
 
 /// What a model gives away.
 #[pyfunction]
-#[pyo3(signature = (values, data=None, test=None, score=None, shape_from=None, progress=None))]
+#[pyo3(signature = (values, data=None, test=None, score=None, shape_from=None, progress=None, machines=None, tables=true))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub(crate) fn audit(
     py: Python<'_>,
     values: Values<'_, '_>,
@@ -76,20 +84,26 @@ pub(crate) fn audit(
     score: Given<'_, '_>,
     shape_from: Given<'_, '_>,
     progress: Progress<'_, '_>,
+    machines: On<'_, '_>,
+    tables: bool,
 ) -> PyResult<Outcome> {
     let mut request = with_tables(request(values)?, data, test, score)?;
     request.noise = match request.noise {
         Noise::Shaped(options) => Noise::Shaped(with_shape(options, shape_from, &request.read)?),
         other => other,
     };
-    let work = move |hooks: &_| auditing::run(&request, Some(&Folder::in_memory()), hooks, &|_| {});
-    let found = run(py, progress, OnInterrupt::Wait, work)?;
+    let request = Machines::read(machines, request);
+    let work = move |hooks: &_| {
+        let folder = Folder::in_memory();
+        auditing::run(&request, tables.then_some(&folder), hooks, &|_| {})
+    };
+    let found = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
     Ok(Outcome::new(Document::Audit(Box::new(found.audit)), results(found.pending)))
 }
 
 /// Weights at which all records leak the same.
 #[pyfunction]
-#[pyo3(signature = (values, balancing, data=None, test=None, progress=None))]
+#[pyo3(signature = (values, balancing, data=None, test=None, progress=None, machines=None))]
 pub(crate) fn balance(
     py: Python<'_>,
     values: Values<'_, '_>,
@@ -97,6 +111,7 @@ pub(crate) fn balance(
     data: Given<'_, '_>,
     test: Given<'_, '_>,
     progress: Progress<'_, '_>,
+    machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
     let asked: Balancing = request(balancing)?;
     let base = with_tables(request(values)?, data, test, None)?;
@@ -105,8 +120,9 @@ pub(crate) fn balance(
         Some(_) => base,
         None => leakscope::model::plain(base, Some(asked.sigma)),
     };
+    let base = Machines::read(machines, base);
     let work = move |hooks: &_| balancing::run(&base, &asked, Some(&Folder::in_memory()), hooks, |_| {});
-    let found = run(py, progress, OnInterrupt::Wait, work)?;
+    let found = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
     Ok(Outcome::new(Document::Balance(Box::new(found.balance)), results(found.pending)))
 }
 
@@ -130,7 +146,7 @@ pub(crate) fn attack(
 
 /// A private model with its statement, in a folder with a ledger.
 #[pyfunction]
-#[pyo3(signature = (values, terms, out, data=None, progress=None))]
+#[pyo3(signature = (values, terms, out, data=None, progress=None, machines=None))]
 pub(crate) fn release(
     py: Python<'_>,
     values: Values<'_, '_>,
@@ -138,9 +154,10 @@ pub(crate) fn release(
     out: PathBuf,
     data: Given<'_, '_>,
     progress: Progress<'_, '_>,
+    machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
     let terms: Terms = request(terms)?;
-    let base = with_tables(request(values)?, data, None, None)?;
+    let base = Machines::read(machines, with_tables(request(values)?, data, None, None)?);
     let work = move |hooks: &_| -> Result<_> {
         let folder = Folder::open(&out, RecordsFormat::Parquet)?;
         folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
@@ -152,7 +169,7 @@ pub(crate) fn release(
             }
         })
     };
-    match run(py, progress, OnInterrupt::Wait, work)? {
+    match Machines::settled(machines, run(py, progress, waiting(machines), work))? {
         Ok((owned, written)) => Ok(Outcome::of_release(owned, written)),
         Err(why) => Err(BudgetError::new_err(leakscope::spelling::spell(&why, leakscope::Spelling::Python))),
     }
@@ -211,24 +228,27 @@ fn patience(data: Given<'_, '_>) -> OnInterrupt {
 
 /// What any attacker can guess at most.
 #[pyfunction]
-#[pyo3(signature = (values, data=None, test=None, progress=None))]
+#[pyo3(signature = (values, data=None, test=None, progress=None, machines=None))]
 pub(crate) fn bound(
     py: Python<'_>,
     values: Values<'_, '_>,
     data: Given<'_, '_>,
     test: Given<'_, '_>,
     progress: Progress<'_, '_>,
+    machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
     let mut request: BoundRequest = request(values)?;
     request.table = match request.table {
-        Some(table) => Some(Box::new(with_tables(*table, data, test, None)?)),
+        Some(table) => Some(Box::new(Machines::read(machines, with_tables(*table, data, test, None)?))),
         None => None,
     };
     request.column = match request.column {
         Some(read) => Some(memory(data, &read)?.unwrap_or(read)),
         None => None,
     };
-    let found = run(py, progress, patience(data), move |hooks| bounding::answer(&request, hooks))?;
+    let waiting = if machines.is_some() { OnInterrupt::Leave } else { patience(data) };
+    let found = run(py, progress, waiting, move |hooks| bounding::answer(&request, hooks));
+    let found = Machines::settled(machines, found)?;
     Ok(Outcome::new(Document::Bound(Box::new(found)), vec![]))
 }
 

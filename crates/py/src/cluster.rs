@@ -1,44 +1,100 @@
-//! Audits whose passes run elsewhere: a callable gets a pass and its parts as bytes, and gives the answers as bytes.
+//! Questions whose passes run elsewhere: a callable gets a pass and its parts as bytes, and gives the answers as bytes.
 
 use crate::failure::exception;
-use crate::keywords::request;
-use crate::outcome::{Document, Outcome};
-use crate::running::{OnInterrupt, run};
-use leakscope::audit::{self as auditing, Request};
+use crate::table::Table;
+use leakscope::audit::Request;
 use leakscope::cluster;
-use leakscope::output::{Folder, results};
-use leakscope_table::{Answers, Error, Hooks, Machines, Splits, Work};
+use leakscope_table::{Answers, Error, Extent, Hooks, Partition, Splits, Work};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use std::path::PathBuf;
+use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A callable that has parts computed: `(name, work, parts) -> answers`.
+/// Whoever computes parts: a callable `(name, work, parts, partitions) -> answers`, and the partitions of data frames by the names
+/// of their tables, each its number of rows and a checksum of its ends.
+#[pyclass(module = "leakscope._native", frozen)]
+#[derive(Debug)]
+pub(crate) struct Machines {
+    callable: Arc<Callable>,
+}
+
 #[derive(Debug)]
 struct Callable {
     compute: Py<PyAny>,
+    frames: BTreeMap<String, Vec<Partition>>,
     /// What it raised.
     raised: Mutex<Option<PyErr>>,
 }
 
+#[pymethods]
+impl Machines {
+    #[new]
+    #[pyo3(signature = (compute, frames=BTreeMap::new()))]
+    fn new(compute: Py<PyAny>, frames: BTreeMap<String, Vec<(u64, u64)>>) -> Self {
+        let of = |(rows, ends)| Partition { rows, ends };
+        let frames = frames.into_iter().map(|(name, all)| (name, all.into_iter().map(of).collect()));
+        let callable = Callable { compute, frames: frames.collect(), raised: Mutex::default() };
+        Self { callable: Arc::new(callable) }
+    }
+}
+
+impl Machines {
+    /// The request with its tables read by these machines, where there are any.
+    pub(crate) fn read(machines: Option<&Bound<'_, Self>>, request: Request) -> Request {
+        match machines {
+            None => request,
+            Some(machines) => {
+                let callable: Arc<dyn leakscope_table::Machines> =
+                    Arc::<Callable>::clone(&machines.get().callable);
+                request.on(&callable)
+            }
+        }
+    }
+
+    /// What was found, or what the callable raised.
+    pub(crate) fn settled<T>(machines: Option<&Bound<'_, Self>>, found: PyResult<T>) -> PyResult<T> {
+        let raised = machines
+            .and_then(|m| m.get().callable.raised.lock().unwrap_or_else(PoisonError::into_inner).take());
+        match (found, raised) {
+            (Err(_), Some(raised)) => Err(raised),
+            (found, _) => found,
+        }
+    }
+}
+
 impl Callable {
-    fn call(&self, name: &str, work: &[u8], parts: &[String]) -> PyResult<Vec<Vec<u8>>> {
+    fn call(
+        &self,
+        name: &str,
+        work: &[u8],
+        parts: &[Vec<u8>],
+        partitions: Option<Vec<usize>>,
+    ) -> PyResult<Vec<Vec<u8>>> {
         Python::attach(|py| {
-            let answers = self.compute.bind(py).call1((name, PyBytes::new(py, work), parts))?;
+            let parts: Vec<_> = parts.iter().map(|part| PyBytes::new(py, part)).collect();
+            let answers = self.compute.bind(py).call1((name, PyBytes::new(py, work), parts, partitions))?;
             answers.try_iter()?.map(|answer| answer?.extract::<Vec<u8>>()).collect()
         })
     }
 }
 
-impl Machines for Callable {
+impl leakscope_table::Machines for Callable {
+    fn partitions(&self, name: &Path) -> leakscope_table::Result<Option<Vec<Partition>>> {
+        Ok(self.frames.get(&*name.to_string_lossy()).cloned())
+    }
+
     fn answers(&self, splits: &Splits, work: &Work) -> leakscope_table::Result<Answers> {
         let failed = |e: &dyn std::fmt::Display| Error::Elsewhere(e.to_string());
         let name = cluster::short_name(work).map_err(|e| failed(&e))?;
-        let mut parts = Vec::with_capacity(splits.splits.len());
-        for at in 0..splits.splits.len() {
-            parts.push(serde_json::to_string(&splits.only(at)?).map_err(|e| failed(&e))?);
-        }
-        match self.call(&name, &work.to_bytes()?, &parts) {
+        let parts = (0..splits.splits.len()).map(|at| work.part(splits, at));
+        let parts: Vec<Vec<u8>> = parts.collect::<leakscope_table::Result<_>>()?;
+        let partition = |extent: &Extent| match extent {
+            Extent::Partition { index } => Some(*index),
+            Extent::Bytes { .. } | Extent::RowGroup { .. } => None,
+        };
+        let partitions: Option<Vec<usize>> = splits.splits.iter().map(|s| partition(&s.extent)).collect();
+        match self.call(&name, &work.to_bytes()?, &parts, partitions) {
             Ok(answers) => Ok(Answers::Parts(answers)),
             Err(raised) => {
                 let message = raised.to_string();
@@ -49,46 +105,25 @@ impl Machines for Callable {
     }
 }
 
-/// What a model gives away, with the passes over files computed by `compute`; records are written by whoever computes parts.
+/// Computes one part of a pass: of a file, or of the partition of a data frame whose rows are given. Tables of records go to the
+/// folders of their names.
 #[pyfunction]
-#[pyo3(signature = (values, compute, records=false, progress=None))]
-pub(crate) fn audit_on(
-    py: Python<'_>,
-    values: &Bound<'_, PyDict>,
-    compute: Py<PyAny>,
-    records: bool,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Outcome> {
-    let request: Request = request(values)?;
-    let callable = Arc::new(Callable { compute, raised: Mutex::default() });
-    let machines: Arc<dyn Machines> = Arc::<Callable>::clone(&callable);
-    let work = move |hooks: &Hooks| {
-        let folder = Folder::in_memory();
-        let folder = records.then_some(&folder);
-        auditing::run_on(&request, Some(&machines), folder, hooks, &|_| {})
-    };
-    // A pass that runs elsewhere looks at nothing here until it is done.
-    let found = run(py, progress, OnInterrupt::Leave, work);
-    let raised = callable.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match (found, raised) {
-        (_, Some(raised)) => Err(raised),
-        (Err(failure), None) => Err(failure),
-        (Ok(found), None) => {
-            let tables = results(found.pending);
-            Ok(Outcome::new(Document::Audit(Box::new(found.audit)), tables))
-        }
-    }
-}
-
-/// Computes one part of a pass; its records go to a file in the folder of that name, where there is one.
-#[pyfunction]
-#[pyo3(signature = (work, part, records=None))]
+#[pyo3(signature = (work, part, tables=BTreeMap::new(), rows=None))]
 pub(crate) fn run_part<'py>(
     py: Python<'py>,
     work: Vec<u8>,
-    part: String,
-    records: Option<PathBuf>,
+    part: Vec<u8>,
+    tables: BTreeMap<String, PathBuf>,
+    rows: Option<&Bound<'py, Table>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let answer = py.detach(|| cluster::part(&work, &part, 0, records.as_deref(), &Hooks::default()));
+    let memory = rows.map(|rows| rows.borrow().memory()).transpose()?;
+    let answer = py.detach(|| cluster::part(&work, &part, memory.as_ref(), &tables, &Hooks::default()));
     answer.map(|bytes| PyBytes::new(py, &bytes)).map_err(|failure| exception(&failure))
+}
+
+/// Number of rows of a partition, and a checksum of its ends.
+#[pyfunction]
+pub(crate) fn partition(rows: &Bound<'_, Table>) -> PyResult<(u64, u64)> {
+    let Partition { rows, ends } = Partition::of(&rows.borrow().memory()?);
+    Ok((rows, ends))
 }

@@ -3,7 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `calls` | one function a question: a request's values in, an `Outcome` out |
-//! | `cluster` | an audit whose passes run elsewhere: bytes in, bytes out |
+//! | `cluster` | questions whose passes run elsewhere: bytes in, bytes out |
 //! | `keywords` | Python values read into requests, with the keyword where one is wrong |
 //! | `outcome` | what was found: document, page, summary, tables |
 //! | `frames` | tables of results as Arrow streams |
@@ -45,7 +45,7 @@ mod _native {
         delimiter, private_model, release, schema, withdraw, write_text,
     };
     #[pymodule_export]
-    use crate::cluster::{audit_on, run_part};
+    use crate::cluster::{Machines, partition, run_part};
     #[pymodule_export]
     use crate::elsewhere::{StepCosts, net_measured, net_tracked};
     #[pymodule_export]

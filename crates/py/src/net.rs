@@ -10,7 +10,7 @@ use leakscope::Failure;
 use leakscope::net::audit::NetAuditRequest;
 use leakscope::net::memory::{self, NetArrays, NetData, NetMeasured, NetMemory};
 use leakscope::net::train::TrainRequest;
-use leakscope::net::training;
+use leakscope::net::training::{self, Besides};
 use leakscope::net::{Device, Precision};
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
@@ -109,12 +109,13 @@ fn trained<T: Real + Element>(
     py: Python<'_>,
     request: TrainRequest,
     net: &Arc<Net<T>>,
-    given: &Given<'_>,
+    (given, public): (&Given<'_>, Option<&Given<'_>>),
     weights: Option<Vec<u8>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Arc<Net<T>>, Outcome)> {
     let (net, data) = (Arc::clone(net), arrays(py, given)?);
-    let work = move |hooks: &_| training::train(&request, &net, data, weights.as_deref(), hooks)?.split();
+    let besides = Besides { weights, public: public.map(|p| arrays(py, p)).transpose()? };
+    let work = move |hooks: &_| training::train(&request, &net, data, besides, hooks)?.split();
     let (network, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
     Ok((Arc::new(network), Outcome::of_training(training, steps(&reports))))
 }
@@ -209,7 +210,7 @@ impl Network {
     }
 
     /// Trains; the network is another one afterwards.
-    #[pyo3(signature = (values, given, weights=None, progress=None))]
+    #[pyo3(signature = (values, given, weights=None, progress=None, public=None))]
     fn train<'py>(
         &self,
         py: Python<'py>,
@@ -217,17 +218,19 @@ impl Network {
         given: Given<'py>,
         weights: Option<Vec<u8>>,
         progress: Option<&Bound<'py, PyAny>>,
+        public: Option<Given<'py>>,
     ) -> PyResult<Outcome> {
         let mut request: TrainRequest = request(values)?;
+        let given = (&given, public.as_ref());
         let (end, outcome) = match self.now() {
             Either::Single(net) => {
                 request.precision = Precision::F32;
-                let (end, outcome) = trained(py, request, &net, &given, weights, progress)?;
+                let (end, outcome) = trained(py, request, &net, given, weights, progress)?;
                 (Either::Single(end), outcome)
             }
             Either::Double(net) => {
                 request.precision = Precision::F64;
-                let (end, outcome) = trained(py, request, &net, &given, weights, progress)?;
+                let (end, outcome) = trained(py, request, &net, given, weights, progress)?;
                 (Either::Double(end), outcome)
             }
         };

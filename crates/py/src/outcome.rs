@@ -144,7 +144,7 @@ impl Outcome {
             Document::Membership(found) => Some(net_page::membership_page(&found.document)),
             Document::Informed(found) => Some(net_page::informed_page(&found.document, &found.pictures)),
         };
-        page.map(|page| for_reader(&page))
+        page.map(|page| leakscope_report::rewritten_page(&page, for_reader))
     }
 
     /// A screenful of text for people.

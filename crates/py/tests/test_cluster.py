@@ -89,8 +89,6 @@ def test_errors_come_back_as_they_are_and_name_the_part(tmp_path):
     files = table(tmp_path)
     with pytest.raises(leakscope.OptionError, match="data.*in memory"):
         leakscope.distributed.audit(pd.read_parquet(files[0]), target="dose")
-    with pytest.raises(leakscope.OptionError, match="softmax"):
-        leakscope.distributed.audit(files, target="site", model="softmax")
     with pytest.raises(leakscope.DataError, match="age"):
         leakscope.distributed.audit(files, target="dose")
 
@@ -153,6 +151,102 @@ def test_another_version_is_named(tmp_path):
         leakscope.distributed.audit(files, map=of_another_version, **OPTIONS)
 
 
+def test_softmax_and_scores_have_the_digits_of_one_machine(tmp_path):
+    files = table(tmp_path, rows=2000)
+    options = dict(target="site", model="softmax", id="id", group="sex", weights="w", missing="drop", l2=0.02, holdout=0.2, seed=3,
+                   score=files[0], target_eta=0.7, tell_budget=0)
+    here = leakscope.audit(files, **options)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        there = leakscope.distributed.audit(files, map=pool.map, records=tmp_path / "r", scores=tmp_path / "s", **options)
+    assert same(here, there)
+    assert np.array_equal(of_records(tmp_path / "r")["eta"], here.records["eta"])
+    assert len(of_records(tmp_path / "s")) == there["score"]["n"]
+
+
+def test_balance_release_and_bound_have_the_digits_of_one_machine(tmp_path):
+    files = table(tmp_path, rows=2000)
+    options = dict(target="dose", id="id", weights="w", missing="drop", l2=0.01)
+    here, there = (of(files, iterations=2, holdout=0.2, seed=1, **options) for of in (leakscope.balance, leakscope.distributed.balance))
+    assert same(here, there) and here.weights.equals(there.weights)
+    options = dict(target="dose", drop=["id", "w"], missing="drop", l2=0.01)
+    here, there = (of(files, secret="sex", sigma=0.1, trials=1000, **options) for of in (leakscope.bound, leakscope.distributed.bound))
+    assert same(here, there)
+    here, there = (of(files, sigma=1.0, tell_budget=0, out=tmp_path / name, **options)
+                   for name, of in (("a", leakscope.release), ("b", leakscope.distributed.release)))
+    assert here["eta"] == there["eta"]
+    assert here["measured"]["eta_max"] == there["measured"]["eta_max"]
+    assert here["coefficients"] != there["coefficients"]
+
+
+def same_but_files(here, there):
+    """As :func:`same`, of tables with other names."""
+    one, other = timeless(here.document), timeless(there.document)
+    for document in (one, other):
+        document.pop("tables", None)
+        document.get("data", {}).pop("files", None)
+        document.pop("files", None)
+    assert one == other
+    return True
+
+
+def partitioned(files, change=None):
+    """An engine that has the rows of files, a partition each, and one without rows between them."""
+    rows = [pq.read_table(file).replace_schema_metadata(None) for file in files]
+    rows.insert(1, rows[0].slice(0, 0))
+    calls = []
+
+    def compute(name, work, parts, partitions):
+        calls.append(name)
+        if change is not None:
+            change(calls, rows)
+        return [_machines.run_partition(work, part, rows[at]) for part, at in zip(parts, partitions)]
+
+    return _machines.Schema(rows[0].schema), _machines.Machines(compute, {}, [_machines.counted(part) for part in rows])
+
+
+def test_partitions_of_a_data_frame_have_the_digits_of_files(tmp_path):
+    files = table(tmp_path, rows=3000, group=10_000)
+    options = {**OPTIONS, "tell_budget": 0}
+    frame, machines = partitioned(files)
+    assert same_but_files(leakscope.audit(files, **options), _machines.ask(leakscope.audit, frame, machines, options))
+    plain = dict(target="dose", id="id", drop=["w"], missing="mean", l2=0.01, iterations=2)
+    here, there = leakscope.balance(files, **plain), _machines.ask(leakscope.balance, frame, partitioned(files)[1], plain)
+    assert here["iterations"] == there["iterations"]
+    # What reads all rows in one place has none to read.
+    with pytest.raises(leakscope.LeakscopeError, match="DataFrame.*Parquet"):
+        _machines.ask(leakscope.audit, *partitioned(files), {**OPTIONS, "tell_budget": 5})
+    with pytest.raises(leakscope.LeakscopeError, match="ledger.*Parquet"):
+        _machines.ask(leakscope.release, *partitioned(files), dict(target="dose", missing="drop", sigma=1.0, out=tmp_path / "released"))
+
+
+def test_a_partition_that_changes_or_differs_is_named(tmp_path):
+    files = table(tmp_path, rows=3000, group=10_000)
+
+    def shorter(calls, rows):
+        if len(calls) == 2:
+            rows[2] = rows[2].slice(0, 10)
+
+    def other(calls, rows):
+        if len(calls) == 2:
+            rows[3] = rows[3].slice(1, rows[3].num_rows - 1).append_column("more", pa.nulls(rows[3].num_rows - 1, pa.float64()))
+
+    for change, name in ((shorter, "partition 2"), (other, "partition 3")):
+        with pytest.raises(leakscope.DataError, match=name):
+            _machines.ask(leakscope.audit, *partitioned(files, change), {**OPTIONS, "tell_budget": 0})
+
+    from leakscope import dask as engine
+
+    number, text = pa.schema([("x", pa.int64()), ("y", pa.null())]), pa.schema([("x", pa.string()), ("y", pa.string())])
+    real = pa.schema([("x", pa.float64()), ("y", pa.string())])
+    assert engine._common([None, number, real]) == real
+    with pytest.raises(leakscope.DataError, match="partition 2"):
+        engine._common([number, None, text])
+    with pytest.raises(leakscope.DataError, match="partition 1.*z"):
+        engine._common([number, number.append(pa.field("z", pa.int64()))])
+    with pytest.raises(leakscope.DataError, match="no rows"):
+        engine._common([None])
+
+
 @pytest.fixture(scope="module")
 def cluster():
     if not REAL:
@@ -173,10 +267,22 @@ def test_dask_gives_the_digits_of_one_machine(cluster, tmp_path):
     corrupt(files[1])
     with pytest.raises(leakscope.DataError, match=r"part 6 .*part1\.parquet"):
         leakscope.dask.audit(files, client=cluster, **OPTIONS)
-    with pytest.raises(leakscope.OptionError, match="to_parquet"):
-        import dask.dataframe
 
-        leakscope.dask.audit(dask.dataframe.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), client=cluster, target="x")
+
+def test_dask_answers_the_other_questions_and_reads_dataframes(cluster, tmp_path):
+    import dask.dataframe
+    import leakscope.dask
+
+    files = table(tmp_path, rows=3000, group=10_000)
+    options = dict(target="dose", id="id", drop=["w"], missing="mean", l2=0.01)
+    assert same(leakscope.balance(files, iterations=2, **options), leakscope.dask.balance(files, client=cluster, iterations=2, **options))
+    asked = {**OPTIONS, "tell_budget": 0}
+    here = leakscope.audit(files, **asked)
+    frame = dask.dataframe.from_map(pd.read_parquet, [str(f) for f in files])
+    assert frame.npartitions == 3
+    there = leakscope.dask.audit(frame, client=cluster, records=tmp_path / "records", **asked)
+    assert same_but_files(here, there) and len(there.records) == there["n"]
+    assert np.array_equal(there.records["eta"].compute(), here.records["eta"])
 
 
 def test_a_worker_of_dask_that_is_killed_is_replaced(cluster, tmp_path):
@@ -226,15 +332,39 @@ def test_spark_gives_the_digits_of_one_machine(spark, tmp_path):
     # As Spark Connect does it, which has no context.
     work, parts, found = [], [], []
 
-    def noted(name, sent, given):
+    def noted(name, sent, given, partitions):
         work.append(sent)
         parts.append(given)
-        found.append(leakscope.spark._by_context(spark, name, sent, given, None))
+        found.append(leakscope.spark._by_context(spark, sent, given, {}))
         return found[-1]
 
     with _machines.on(_machines.Machines(noted)):
         leakscope.audit([str(f) for f in files], **OPTIONS)
-    assert leakscope.spark._by_frames(spark, "profile", work[0], parts[0], None) == found[0]
+    assert leakscope.spark._by_frames(spark, work[0], parts[0], {}) == found[0]
+
+
+def test_spark_answers_the_other_questions_and_reads_dataframes(spark, tmp_path):
+    import leakscope.spark
+
+    files = table(tmp_path, rows=3000)
+    options = dict(target="dose", id="id", drop=["w"], missing="mean", l2=0.01)
+    assert same(leakscope.balance(files, iterations=2, **options), leakscope.spark.balance(files, spark=spark, iterations=2, **options))
+    released = leakscope.spark.release(files, spark=spark, sigma=1.0, tell_budget=0, out=tmp_path / "released",
+                                       target="dose", drop=["id", "w"], missing="mean", l2=0.01)
+    assert released["composed"]["releases"] == 1
+    # A DataFrame whose rows are in no file: a partition for each of some files of one row group, read in their order.
+    frame = spark.createDataFrame(pd.concat([pd.read_parquet(f) for f in files])).repartition(3).persist()
+    rows = frame.select("*").toPandas()
+    sizes = frame.rdd.glom().map(len).collect()
+    assert len(rows) == sum(sizes) == 3000 and len(sizes) == 3
+    ends = np.cumsum(sizes)
+    parts = [tmp_path / f"partition{k}.parquet" for k in range(3)]
+    for path, end, size in zip(parts, ends, sizes):
+        pq.write_table(pa.Table.from_pandas(rows.iloc[end - size:end], preserve_index=False), path)
+    asked = {**OPTIONS, "tell_budget": 0}
+    here = leakscope.audit(parts, **asked)
+    there = leakscope.spark.audit(frame, spark=spark, records=tmp_path / "of_frame", **asked)
+    assert same_but_files(here, there) and there.records.count() == there["n"]
 
 
 def test_an_executor_of_spark_that_is_killed_is_replaced(spark, tmp_path):

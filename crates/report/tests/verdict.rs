@@ -1,25 +1,21 @@
-//! The verdict: it must never sound better than the numbers.
+//! The verdict on tables and releases: it must never sound better than the numbers.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::kinds::{attacked, costs, released, stated};
+use common::kinds::{costs, released, stated};
 use common::networks::{audit as network, training};
 use common::{clinic, set_min_sd, situations, told};
-use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::claim::{Bound, Theorem};
-use leakscope_core::dp::{Accountant, Adjacency, account};
-use leakscope_report::account::Costs;
 use leakscope_report::audit::{Audit, Label, Limit, ReadOff, SigmaSource};
 use leakscope_report::choice::Statistic;
-use leakscope_report::net::{self, NetAudit, Stopped as TrainingStopped, Training, Withheld};
+use leakscope_report::net::NetAudit;
 use leakscope_report::noise::Source;
 use leakscope_report::release::{Means, Target};
 use leakscope_report::tell::Shows;
 use leakscope_report::verdict::{
-    Colour, Facts, PROTECT_AT, TOLD_AT, Verdict, decide, of_account, of_attack, of_audit, of_net_audit,
-    of_release, of_training,
+    Colour, PROTECT_AT, TOLD_AT, of_account, of_audit, of_net_audit, of_release, of_training,
 };
 use leakscope_report::{page, summary};
 
@@ -207,54 +203,6 @@ fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
 }
 
 /// A sentence ends with a full stop and a space; a decimal point has none.
-fn sentences(v: &Verdict) -> usize {
-    v.text().matches(". ").count() + 1
-}
-
-#[test]
-fn verdicts_on_networks_are_short_and_give_one_number_to_a_reconstruction() {
-    let withheld = |reason: Withheld| {
-        let mut t = training(2.0);
-        let p = t.privacy.as_mut().unwrap();
-        (p.promise, p.withheld) = (None, Some(reason));
-        t
-    };
-    let read = vec!["mean and spread of age".to_owned(), "the levels of race".to_owned()];
-    let mut open = training(2.0);
-    open.privacy = None;
-    let mut runs = vec![
-        training(0.5),
-        training(34.0),
-        withheld(Withheld::NoiseFromSeed),
-        withheld(Withheld::ReadOffRecords(read)),
-        open,
-    ];
-    for stopped in [TrainingStopped::Interrupted, TrainingStopped::Diverged] {
-        runs.extend(runs.clone().into_iter().take(5).map(|t| Training { stopped, ..t }));
-    }
-    for t in runs {
-        let v = of_training(&t);
-        assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
-        let stated = t.privacy.as_ref().is_some_and(|p| p.promise.is_some());
-        assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
-        // accounts of the same secret speak of the run alone, those of another leave one step and say that it adds up
-        for (label_secret, exact) in [(true, true), (true, false), (false, true), (false, false)] {
-            let mut a = NetAudit { label_secret, training: Some(Box::new(t.clone())), ..network() };
-            if !exact {
-                (a.min_mse, a.trace) = (None, net::TraceKind::Estimate { probes: 3 });
-            }
-            let v = of_net_audit(&a);
-            assert!((1..=3).contains(&sentences(&v)), "{}", v.text());
-            assert!(v.text().matches("mean squared error").count() <= 1, "{}", v.text());
-            assert_eq!(v.text().contains("differentially private"), stated, "{}", v.text());
-        }
-    }
-    // noise that is there and secret, but of which no ε is known, is no green page
-    let v = of_training(&withheld(Withheld::ReadOffRecords(vec!["the levels of race".into()])));
-    assert_eq!((v.colour, v.headline.as_str()), (Colour::Amber, "Trained with noise, nothing promised"));
-    assert!(v.text().contains("no ε is stated") && v.text().contains("the levels of race"), "{}", v.text());
-    assert_eq!(of_training(&withheld(Withheld::NoiseFromSeed)).colour, Colour::Red);
-}
 
 #[test]
 fn tiny_noise_and_a_large_epsilon_are_red() {
@@ -277,36 +225,6 @@ fn tiny_noise_and_a_large_epsilon_are_red() {
     );
     assert_eq!(of_account(&costs(0.3, 100, false)).colour, Colour::Red);
     assert_eq!(of_account(&costs(80.0, 1, false)).colour, Colour::Green);
-}
-
-/// A step that lays bare whichever record it draws has ε = 0 where δ is the chance to be drawn.
-#[test]
-fn a_delta_that_hides_what_is_laid_bare_is_not_green() {
-    for (rate, steps, delta) in [(0.01, 10, 0.0957), (9e-4, 1, 1e-3), (1e-5, 1, 1.01e-5)] {
-        let accountant = Accountant::dp_sgd(0.01, rate, steps, Adjacency::AddRemove).unwrap();
-        let costs = Costs::of(account(&accountant, delta).unwrap(), false);
-        assert!(costs.account.epsilon.pld.upper < 0.01, "{rate}");
-        assert_ne!(of_account(&costs).colour, Colour::Green, "{rate}");
-    }
-    let mut run = training(0.0);
-    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().delta = 0.011;
-    assert_eq!(of_training(&run).colour, Colour::Red);
-    run.privacy.as_mut().unwrap().promise.as_mut().unwrap().delta = 1.0 / run.data.records.max(1_000) as f64;
-    assert_eq!(of_training(&run).colour, Colour::Amber);
-}
-
-/// Steps with too little noise are not calmer because the encoding was read off the records too.
-#[test]
-fn to_know_less_of_a_run_calms_nobody() {
-    let withheld = |epsilon: f64| {
-        let mut run = training(epsilon);
-        let privacy = run.privacy.as_mut().unwrap();
-        privacy.steps_alone = privacy.promise.take();
-        privacy.withheld = Some(Withheld::ReadOffRecords(vec!["the scaling of age".into()]));
-        of_training(&run)
-    };
-    assert_eq!(withheld(0.5).colour, Colour::Amber);
-    assert_eq!(withheld(25_000.0).colour, Colour::Red);
 }
 
 #[test]
@@ -332,7 +250,9 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
     // A secret label that nobody tried, and what rests on η alone, is never green.
     assert_eq!(colour((0.51, Refits), None), Colour::Amber);
     assert_ne!(colour((0.51, Eta), Some((0.51, Refits))), Colour::Green);
-    let v = of_release(&stated((0.9, Refits), Some((0.55, Refits))));
+    let mut after_others = stated((0.9, Refits), Some((0.55, Refits)));
+    after_others.tell.as_mut().unwrap().more_noise = Some(5.0585);
+    let v = of_release(&after_others);
     // Φ⁻¹(0.9)/Φ⁻¹(0.6) = 5.0585, and the next power of 2^¼, to which 5.65 is rounded up, is 5.6569.
     assert!(
         v.text()
@@ -367,6 +287,105 @@ fn a_release_is_green_where_every_value_was_put_in_place_and_none_shows() {
         "{:?}",
         v.grounds
     );
+}
+
+/// What earlier releases told cannot be taken back by noise on this one: no σ is named that does not do it.
+#[test]
+fn after_a_release_that_told_too_much_no_noise_is_advised() {
+    use Means::{Eta, Refits};
+    let of = |attributes, first: &[&str], eta: (f64, f64), more_noise| {
+        let mut r = stated(attributes, Some((0.55, Refits)));
+        let tell = r.tell.as_mut().unwrap();
+        tell.withdraw_first = first.iter().map(|f| (*f).to_owned()).collect();
+        tell.more_noise = more_noise;
+        (r.composed.releases, r.eta.max, r.composed.eta_max) = (2, Some(eta.0), Some(eta.1));
+        of_release(&r)
+    };
+    for p in [0.62, 0.7, 0.9, 1.0] {
+        let v = of((p, Refits), &["release-1"], (0.1, 3.0), None);
+        assert!(
+            v.text().contains("No noise on this one holds the limit: release-1 told too much before it"),
+            "{}",
+            v.text()
+        );
+        assert!(
+            v.text().contains("withdraw release-1 and this one") && !v.text().contains("σ = "),
+            "{}",
+            v.text()
+        );
+        let v = of((p, Refits), &["release-2", "release-1"], (0.1, 3.0), None);
+        assert!(v.text().contains("release-2 and release-1 told too much together"), "{}", v.text());
+    }
+    // By η the same: what is left for this one is the limit less what was told before.
+    let told = |eta: f64| leakscope_core::special::normal_cdf(eta);
+    for (own, before) in [(1.0, 0.2_f64), (1.0, 0.25), (0.3, 0.4), (0.1, 3.0), (2.0, 0.01)] {
+        let all = before.hypot(own);
+        let v = of((told(all), Eta), &[], (own, all), None);
+        let left = 0.253_347_103_f64.powi(2) - before * before;
+        assert_eq!(
+            v.text().contains("would have kept all releases"),
+            left > 0.0,
+            "{own} {before}: {}",
+            v.text()
+        );
+        if left > 0.0 {
+            let sigma: f64 =
+                v.text().split("σ = ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+            let sigma = leakscope_core::units::public_sigma(sigma).unwrap();
+            assert!(before.hypot(own / sigma) <= 0.253_348, "{own} {before} {sigma}");
+        }
+    }
+    // None of it is published.
+    let mut r = stated((0.9, Refits), Some((0.55, Refits)));
+    r.tell.as_mut().unwrap().withdraw_first = vec!["release-1".into()];
+    assert!(r.for_publication().tell.unwrap().withdraw_first.is_empty());
+}
+
+/// A headline is no calmer than the table below it, and no median is above the worst.
+#[test]
+fn what_was_not_settled_is_said_beside_the_largest_number() {
+    let mut tell = told(&[("age", 1.0, false), ("weight", 0.598, false), ("height", 1.0, false)]);
+    for (k, at_least) in [0.41, 0.17, 0.44].into_iter().enumerate() {
+        (tell.attributes[k].at_least, tell.attributes[k].median) = (Some(at_least), 0.51 + 0.2 * k as f64);
+    }
+    tell.budget = Some(leakscope_report::tell::Allowance::All);
+    let audit = with(|a| a.tell = Some(tell.clone()));
+    let v = of_audit(&audit);
+    assert_eq!(v.colour, Colour::Amber);
+    assert!(v.text().contains("weight 40 from 60") && v.text().contains("at most 59.8%"), "{}", v.text());
+    // Φ(0.44/2) = 0.587.
+    assert!(
+        v.text().contains("How often height and 1 other attribute are told apart was not settled within the budget: in 58.7% of cases or more"),
+        "{}",
+        v.text()
+    );
+    let medians: Vec<Option<f64>> = tell.attributes.iter().map(|t| t.settled_median(0.6)).collect();
+    assert_eq!(medians, [Some(0.51), Some(0.71), None]);
+    assert!(page(&audit).contains(">not settled<"));
+    // Advice that was found with more work is found again with as much.
+    let mut settled = told(&[("age", 0.7, false)]);
+    settled.budget = tell.budget;
+    let v = of_audit(&with(|a| a.tell = Some(settled.clone())));
+    assert!(v.text().contains("run it again with that and ⟨tell_budget=all⟩"), "{}", v.text());
+}
+
+/// A σ that drowns the model is not advised as if it were one among others.
+#[test]
+fn advice_that_leaves_nothing_of_the_model_says_so() {
+    let of = |constant: f64| {
+        of_audit(&with(|a| {
+            a.tell = Some(told(&[("age", 0.93, false)]));
+            a.utility.iter_mut().for_each(|u| u.constant_model = constant);
+        }))
+        .text()
+    };
+    let audit = clinic(600, 3);
+    let u = audit.utility.unwrap();
+    let (best, worst) = (u.without_noise, if u.higher_is_better { 1.0 } else { u.without_noise });
+    let calm = if u.higher_is_better { 0.0 } else { 1e9 };
+    assert!(of(calm).contains(" and costs "), "{}", of(calm));
+    let drowned = of(if u.higher_is_better { worst } else { best });
+    assert!(drowned.contains("and leaves nothing of the model"), "{drowned}");
 }
 
 #[test]
@@ -448,141 +467,4 @@ fn what_was_not_settled_is_said_and_is_never_green() {
     tell.attributes[0].at_least = Some(0.01);
     let v = of_audit(&with(|a| (a.tell, a.sigma_source) = (Some(tell.clone()), SigmaSource::Given)));
     assert_eq!(v.colour, Colour::Green);
-}
-
-#[test]
-fn what_attacks_did_not_do_is_never_safety() {
-    let quiet = attacked(&[(Attacker::WhiteBox, 1.0, 0.5)]);
-    assert_eq!(of_attack(&quiet).colour, Colour::Amber);
-    // The black box wins: no page says that no attack did.
-    let black = attacked(&[(Attacker::WhiteBox, 1.0, 0.5), (Attacker::BlackBox, 1.0, 0.9)]);
-    assert_eq!(of_attack(&black).colour, Colour::Red);
-}
-
-#[test]
-fn a_canary_is_judged_where_an_attacker_may_gain_most() {
-    // 17.8% is no more than a coin toss that is right 6 times in 10, and 108 times the odds of a guess among 500
-    for (success, colour) in
-        [(0.004, Colour::Green), (0.178, Colour::Amber), (0.3, Colour::Amber), (0.9, Colour::Red)]
-    {
-        let found = common::kinds::canary(success);
-        let v = leakscope_report::verdict::of_canary(&found);
-        assert_eq!(v.colour, colour, "{}", v.text());
-        assert!(v.text().starts_with("At σ = 0.3 and "), "{}", v.text());
-        let shown = leakscope_report::format::share_at_most(success);
-        assert!(v.text().contains(&format!("above {shown}; without the model it is 0.2%")), "{}", v.text());
-        // page and terminal say the same
-        let text = leakscope_report::canary_summary(&found);
-        assert!(text.starts_with(&v.headline) && text.contains(&v.text()));
-    }
-    let calm = leakscope_report::verdict::of_canary(&common::kinds::canary(0.3)).text();
-    assert!(calm.contains("Up to 2T/σ² = 0.5 the odds of naming it grow at most 2.72 times"), "{calm}");
-    // the rule is on the page, and the terminal has the intervals of attacks
-    let page = leakscope_report::canary_page(&common::kinds::canary(0.178));
-    assert!(page.contains("odds of naming the secret") && page.contains("from seven candidates on"));
-    let text = leakscope_report::canary_summary(&common::kinds::canary(0.3));
-    assert!(text.contains("0.269 (0.133 to 0.404)"), "{text}");
-    // an attack that was played can only make it worse
-    let mut played = common::kinds::canary(0.004);
-    played.points[0].attacks[0].success.value = 0.9;
-    assert_eq!(leakscope_report::verdict::of_canary(&played).colour, Colour::Red);
-}
-
-#[test]
-fn texts_are_never_green_and_say_what_words_are_off_by() {
-    use leakscope_report::verdict::of_text_audit;
-    for (dfil, colour) in [(1e-6, Colour::Amber), (1e4, Colour::Red)] {
-        let (audit, _) = common::kinds::texts(dfil);
-        let v = of_text_audit(&audit);
-        assert_eq!(v.colour, colour, "{}", v.text());
-        assert!(v.text().contains("number 12 by likelihood"), "{}", v.text());
-        let summary = leakscope_report::text_audit_summary(&audit);
-        assert!(summary.contains(&v.text()) && summary.contains("2.1"));
-    }
-    let (mut audit, _) = common::kinds::texts(1e-6);
-    audit.release.chosen = false;
-    assert_eq!(of_text_audit(&audit).headline, "A unit of noise");
-    audit.exposures[0].rank = 1;
-    assert!(of_text_audit(&audit).text().contains("can pull it out"));
-}
-
-/// What an attack did not find makes nothing green, and no noise at all is red.
-#[test]
-fn reconstructions_are_judged_by_how_often_they_are_known_again() {
-    use leakscope_report::verdict::of_inversion;
-    let judged =
-        |identified: f64, sigmas: &[f64]| of_inversion(&common::networks::inverted(identified, sigmas));
-    assert_eq!(judged(0.5, &[0.1, 1.0]).colour, Colour::Amber);
-    assert_eq!(judged(0.95, &[0.1, 1.0]).colour, Colour::Red);
-    assert_eq!(judged(0.5, &[0.0, 1.0]).colour, Colour::Red);
-    let text = judged(0.95, &[0.1, 1.0]).text();
-    assert!(text.contains("σ = 0.1") && text.contains("95%") && text.contains("choose more"), "{text}");
-    assert!(judged(0.55, &[0.1]).text().contains("does not clearly beat the coin"));
-    assert!(judged(0.5, &[0.1]).text().contains("no guarantee"));
-    let summary = leakscope_report::net::inversion_summary(&common::networks::inverted(0.9, &[0.0, 0.1]));
-    assert!(summary.contains("known again") && summary.contains("norm of PLIS and SSIM"), "{summary}");
-}
-
-/// A small ε hides who took part whatever an attack does not find; a run that canaries refute is red.
-#[test]
-fn membership_is_judged_by_epsilon_attacks_and_canaries() {
-    use leakscope_report::verdict::of_membership;
-    let judged = |area, epsilon, shown| of_membership(&common::networks::members(area, epsilon, shown));
-    assert_eq!(judged(0.51, Some(0.5), 0.0).colour, Colour::Green);
-    assert_eq!(judged(0.51, Some(4.0), 0.0).colour, Colour::Amber);
-    assert_eq!(judged(0.51, None, 0.0).colour, Colour::Red);
-    assert_eq!(judged(0.9, Some(0.5), 0.0).colour, Colour::Red);
-    let broken = judged(0.51, Some(0.5), 1.0);
-    assert_eq!(
-        (broken.colour, broken.headline.as_str()),
-        (Colour::Red, "The training code breaks its promise")
-    );
-    assert!(broken.text().contains("above the 0.5"), "{}", broken.text());
-    let text = leakscope_report::net::membership_summary(&common::networks::members(0.51, Some(0.5), 0.0));
-    assert!(text.contains("likelihood ratio attack") && text.contains("no guarantee"), "{text}");
-}
-
-/// The informed adversary: ε may cover, reconstructions that are known again warn, and no noise is red.
-#[test]
-fn the_last_record_is_judged_by_epsilon_and_by_what_was_known_again() {
-    use leakscope_report::verdict::of_informed;
-    let judged = |identified, sigma| of_informed(&common::networks::informed(identified, sigma));
-    assert_eq!(judged(0.5, 2.0).colour, Colour::Green);
-    assert_eq!(judged(0.5, 0.5).colour, Colour::Amber);
-    assert_eq!(judged(0.95, 2.0).colour, Colour::Red);
-    assert_eq!(judged(0.5, 0.0).colour, Colour::Red);
-    let text = judged(0.95, 2.0).text();
-    assert!(
-        text.contains("0.011") && text.contains("clearly less than the 0.044") && text.contains("95"),
-        "{text}"
-    );
-    let text = leakscope_report::net::informed_summary(&common::networks::informed(0.9, 2.0));
-    assert!(text.contains("label alone") && text.contains("10,000 models"), "{text}");
-}
-
-/// By hand: of two candidates the rule of odds says no more than that of a coin toss, of many it is the stricter one.
-#[test]
-fn of_many_candidates_the_odds_decide() {
-    use leakscope_report::verdict::Success;
-    let of = |success: f64, baseline: f64| {
-        decide(&Facts { bounded: Some(Success { success, baseline }), ..Facts::default() })
-    };
-    for m in [2.0, 3.0, 6.0] {
-        // right as often as 60% at even odds, just below
-        let baseline = 1.0 / m;
-        assert_eq!(of(baseline + 0.199 * (1.0 - baseline), baseline).colour, Colour::Green, "{m}");
-    }
-    assert_eq!(of(1.0 / 7.0 + 0.199 * 6.0 / 7.0, 1.0 / 7.0).colour, Colour::Amber);
-    assert_eq!(of(0.178, 1.0 / 420.0).colour, Colour::Amber);
-    assert_eq!(of(0.0064, 1.0 / 420.0).colour, Colour::Green);
-    assert_eq!(of(0.0066, 1.0 / 420.0).colour, Colour::Amber);
-    // half of all secrets among a million
-    assert_eq!(of(0.4, 1e-6).colour, Colour::Red);
-    for (success, baseline, odds) in
-        [(0.5, 0.5, 1.0), (0.75, 0.5, 3.0), (0.2, 0.5, 1.0), (1.0, 1.0, 1.0), (1.0, 0.5, f64::INFINITY)]
-    {
-        assert_eq!(Success { success, baseline }.odds(), odds);
-    }
-    assert_eq!(of(0.5, 0.0).colour, Colour::Red);
-    assert_eq!(of(f64::NAN, 0.1).colour, Colour::Red);
 }

@@ -335,6 +335,10 @@ fn noise_with_a_shape_is_not_moved() {
     common::noise::shaped(&mut audit, leakscope_report::noise::Source::Bounds);
     assert!(audit_at(&audit, 1.0, 1).is_none());
     assert!(Moving::of(&audit, vec![]).is_err());
+    // Shapes that the document holds can be chosen.
+    let page = leakscope_report::page(&audit);
+    assert!(page.contains("data-shape=\"choice\"") && page.contains("--noise-shape"));
+    audit.noise.as_mut().unwrap().shapes.truncate(1);
     assert!(leakscope_report::page(&audit).contains("run the audit again with other targets"));
     let audit = clinic(60, 2);
     for (sigma, releases) in [(0.0, 1), (-1.0, 1), (f64::NAN, 1), (f64::INFINITY, 1), (1.0, 0)] {

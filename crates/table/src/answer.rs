@@ -1,26 +1,58 @@
 //! The side of the machine that reads a split: work in, an answer out, both bytes.
 
-use crate::away::{COUNT, RowsOf};
+use crate::away::{ALTERED, COUNT, RowsOf};
 use crate::dataset::{Dataset, DatasetOptions, RowCount};
 use crate::hooks::Hooks;
-use crate::machines::{Answer, Kind, Raw, Work};
+use crate::machines::{Answer, Kind, Raw, SentPart, Work};
+use crate::memory::Memory;
 use crate::profile::{ProfileTask, Profiling};
 use crate::splits::{FileSplit, Splits};
 use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::pass::bytes;
-use leakscope_core::rows::Rows;
+use leakscope_core::rows::{Alteration, Rows};
 
-/// Runs a pass that came as bytes over the rows of a split.
-pub type RunPass<'a> = dyn Fn(&Dataset, &[u8]) -> Result<Vec<u8>> + 'a;
+/// Who computes the bytes of a part: of its number, its rows, what alters them, and the pass.
+type Answering<'a> = dyn Fn(usize, &Dataset, Vec<Alteration<'static>>, &[u8]) -> Result<Vec<u8>> + 'a;
 
-/// Does the work on split `at` of those given, which may be all or some of a table's.
+/// Runs a pass that came as bytes over the rows of a split, with what is done to them before.
+pub type RunPass<'a> = dyn Fn(&Dataset, Vec<Alteration<'static>>, &[u8]) -> Result<Vec<u8>> + 'a;
+
+/// Does the work on a part that came as bytes ([`Work::part`]); `rows` are those of the partition, where it is one of a data frame.
+///
+/// # Errors
+/// [`Error::Part`] names the split, as it is numbered in the whole table.
+pub fn answer_part(
+    work: &[u8],
+    part: &[u8],
+    rows: Option<&Memory>,
+    hooks: &Hooks,
+    run: &Answering<'_>,
+) -> Result<Vec<u8>> {
+    let (splits, sent) = SentPart::from_bytes(part)?;
+    let number = splits.splits.first().map_or(0, |split| split.number);
+    let run: &RunPass<'_> = &|data, alterations, pass| run(number, data, alterations, pass);
+    answer_of((work, &sent.own.0), (&splits, 0), rows, hooks, run)
+}
+
+/// Does the work on split `at` of those given, which may be all or some of a table's; `own` is what was sent with it
+/// ([`Work::own`]).
 ///
 /// # Errors
 /// [`Error::Part`] names the split, as it is numbered in the whole table.
 pub fn answer(
-    work: &[u8],
+    (work, own): (&[u8], &[u8]),
     (splits, at): (&Splits, usize),
+    hooks: &Hooks,
+    run: &RunPass<'_>,
+) -> Result<Vec<u8>> {
+    answer_of((work, own), (splits, at), None, hooks, run)
+}
+
+fn answer_of(
+    (work, own): (&[u8], &[u8]),
+    (splits, at): (&Splits, usize),
+    rows: Option<&Memory>,
     hooks: &Hooks,
     run: &RunPass<'_>,
 ) -> Result<Vec<u8>> {
@@ -28,7 +60,10 @@ pub fn answer(
     let split = splits.splits.get(at).ok_or(Error::NoSplit { number: at, count })?;
     let found = || {
         let work = Work::from_bytes(work)?;
-        let table = Table::of_split(splits, at)?;
+        let table = match rows {
+            Some(rows) => Table::of_partition(splits, at, rows)?,
+            None => Table::of_split(splits, at)?,
+        };
         let (rows, state) = match work.kind {
             Kind::Profile => {
                 let ProfileTask { roles, options, left_out } = work.task()?;
@@ -49,10 +84,11 @@ pub fn answer(
                 };
                 let options = DatasetOptions { first_row, rows, ..DatasetOptions::default() };
                 let data = dataset(&work, &table, options, hooks)?;
-                (place.map_or(split.rows, |p| p.1), run(&data, &work.pass.0)?)
+                let alterations = if own.is_empty() { vec![] } else { bytes::read(ALTERED, 0, own)? };
+                (place.map_or(split.rows, |p| p.1), run(&data, alterations, &work.pass.0)?)
             }
         };
-        Answer { part: split.number, rows, state: Raw(state) }.to_bytes(&work)
+        Answer { part: split.number, rows, state: Raw(state) }.to_bytes(&work, own)
     };
     found().map_err(|error: Error| error.in_part(split.number, &split.path))
 }

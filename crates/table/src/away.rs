@@ -1,12 +1,13 @@
 //! Encoded rows that other machines read.
 
-use crate::Result;
 use crate::encoding::Encoding;
 use crate::machines::{Away, Kind, Raw, Work};
 use crate::plan::Subset;
+use crate::splits::{Extent, FileSplit};
 use crate::table::Table;
+use crate::{Error, Result};
 use leakscope_core::pass::bytes;
-use leakscope_core::rows::{Elsewhere, States};
+use leakscope_core::rows::{Alteration, Elsewhere, States};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(crate) struct RowsOf {
 
 /// What the bytes of a count are called.
 pub(crate) const COUNT: &str = "the number of rows";
+/// What the bytes of alterations are called.
+pub(crate) const ALTERED: &str = "what is done to rows";
 
 /// Rows of a subset in every split, and those that were left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +58,12 @@ impl AwayRows {
         Some(Self { away, rows, places: None })
     }
 
+    /// Whether the rows are partitions of an engine, and nowhere in files.
+    pub(crate) fn is_of_partitions(&self) -> bool {
+        let of = |s: &FileSplit| matches!(s.extent, Extent::Partition { .. });
+        self.away.splits().splits.iter().any(of)
+    }
+
     pub(crate) fn with_places(self, first_rows: &[u64], rows: &[u64]) -> Self {
         let places = first_rows.iter().copied().zip(rows.iter().copied()).collect();
         Self { places: Some(places), ..self }
@@ -79,19 +88,27 @@ impl AwayRows {
         }
     }
 
-    fn work(&self, pass: &[u8]) -> Result<Work> {
+    fn work(&self, alterations: &[Alteration<'_>], pass: &[u8]) -> Result<Work> {
         let mut work = Work::new(Kind::Pass, &self.rows)?;
         (work.places, work.pass) = (self.places.clone(), Raw(pass.to_vec()));
+        if !alterations.is_empty() {
+            let open = || Error::Elsewhere("rows that are not counted yet cannot be altered".into());
+            for &(first_row, rows) in self.places.as_ref().ok_or_else(open)? {
+                let of_part = alterations.iter().map(|a| a.of_rows(first_row, rows));
+                let of_part: Vec<Alteration<'_>> = of_part.collect::<leakscope_core::Result<_>>()?;
+                work.own.push(Raw(bytes::write(ALTERED, 0, &of_part)?));
+            }
+        }
         Ok(work)
     }
 }
 
 impl Elsewhere for AwayRows {
-    fn states(&self, pass: &[u8]) -> leakscope_core::Result<States> {
-        Ok(self.away.states(&self.work(pass)?)?)
+    fn states(&self, alterations: &[Alteration<'_>], pass: &[u8]) -> leakscope_core::Result<States> {
+        Ok(self.away.states(&self.work(alterations, pass)?)?)
     }
 
-    fn keep(&self, pass: &[u8], merged: &[u8]) -> leakscope_core::Result<()> {
-        Ok(self.away.keep(&self.work(pass)?, merged)?)
+    fn keep(&self, alterations: &[Alteration<'_>], pass: &[u8], merged: &[u8]) -> leakscope_core::Result<()> {
+        Ok(self.away.keep(&self.work(alterations, pass)?, merged)?)
     }
 }

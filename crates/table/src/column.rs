@@ -56,3 +56,14 @@ pub enum Origin {
     #[default]
     ReadOffData,
 }
+
+/// Whether a name stands in for none: `Unnamed: 0` of pandas, or our own `unnamed_1`.
+pub(crate) fn stands_for_none(name: &str) -> bool {
+    is_numbered(name, "Unnamed: ", "") || is_numbered(name, "unnamed_", "")
+}
+
+/// Whether a name is a number between the two.
+pub(crate) fn is_numbered(name: &str, prefix: &str, suffix: &str) -> bool {
+    let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+    number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,7 +1,7 @@
 //! CSV: header, delimiter, record boundaries, and decoding of a byte range into batches.
 
 use crate::batch::{Batch, Cells, MISSING, Want};
-use crate::column::{ColumnSchema, Kind};
+use crate::column::{ColumnSchema, Kind, stands_for_none};
 use crate::content::{BOM, BUFFER, Content, TextEncoding};
 use crate::hooks::Watch;
 use crate::notation::{self, Decimal, Notation, Sample, Verdict};
@@ -70,6 +70,8 @@ pub(crate) struct CsvFile {
     pub(crate) header: Vec<String>,
     /// Columns that have no name of their own.
     pub(crate) nameless: Vec<bool>,
+    /// Whether the first rows of each column count up in whole numbers, as an index does.
+    pub(crate) counts_up: Vec<bool>,
     /// What each column holds in the first rows.
     pub(crate) verdicts: Vec<Verdict>,
     /// Whether one cell decides that.
@@ -80,6 +82,33 @@ pub(crate) struct CsvFile {
     pub(crate) header_is_data: bool,
     /// Whether rows are counted after a header that somebody might count.
     counts_header: bool,
+}
+
+/// Whether cells are whole numbers that grow from row to row, but for a few: several files may stand in one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counting {
+    rows: u64,
+    last: Option<u64>,
+    /// Cells that are no whole number, or not above the one before.
+    breaks: u64,
+}
+
+impl Counting {
+    fn add(&mut self, cell: &[u8]) {
+        let number = std::str::from_utf8(cell).ok().and_then(|text| text.parse::<u64>().ok());
+        self.breaks += u64::from(number.is_none_or(|n| self.last.is_some_and(|last| n <= last)));
+        self.rows += 1;
+        self.last = number.or(self.last);
+    }
+
+    fn numbers_rows(&self, breaks: u64) -> bool {
+        10 * breaks <= self.rows
+    }
+
+    /// Whether another value of one cell, which makes or mends two breaks at most, would decide otherwise.
+    fn hangs_on_one(&self) -> bool {
+        self.numbers_rows(self.breaks.saturating_sub(2)) != self.numbers_rows(self.breaks + 2)
+    }
 }
 
 /// Consecutive records of a file.
@@ -116,6 +145,7 @@ impl CsvFile {
         let mut reader = file.parser(file.content.stream(0)?);
         file.read_header(&mut reader)?;
         file.verdicts = vec![Verdict::Empty; file.header.len()];
+        file.counts_up = vec![false; file.header.len()];
         file.hang_on_one = vec![false; file.header.len()];
         file.notations = vec![None; file.header.len()];
         Ok(file)
@@ -128,6 +158,7 @@ impl CsvFile {
             delimiter: options.delimiter.unwrap_or(b','),
             header: vec![],
             nameless: vec![],
+            counts_up: vec![],
             verdicts: vec![],
             hang_on_one: vec![],
             notations: vec![],
@@ -247,6 +278,7 @@ impl CsvFile {
         let mut samples = vec![Sample::default(); self.header.len()];
         // Columns whose name is one of their own values.
         let mut repeated = vec![false; self.header.len()];
+        let mut counting = vec![Counting::default(); self.header.len()];
         let mut record = ByteRecord::new();
         for row in 0..INFERENCE_ROWS as u64 {
             if !reader.read_byte_record(&mut record).map_err(|e| self.csv_error(e, row + 1))? {
@@ -255,6 +287,7 @@ impl CsvFile {
             self.check_fields(&record, row)?;
             for (j, cell) in record.iter().enumerate() {
                 let cell = cell.trim_ascii();
+                counting[j].add(cell);
                 if markers.contains(cell) {
                     continue;
                 }
@@ -268,7 +301,11 @@ impl CsvFile {
                 }
             }
         }
-        self.hang_on_one = samples.iter().map(Sample::hangs_on_one).collect();
+        self.counts_up = counting.iter().map(|c| c.numbers_rows(c.breaks)).collect();
+        let hangs = |(j, sample): (usize, &Sample)| {
+            sample.hangs_on_one() || stands_for_none(&self.header[j]) && counting[j].hangs_on_one()
+        };
+        self.hang_on_one = samples.iter().enumerate().map(hangs).collect();
         self.verdicts = samples.into_iter().map(Sample::verdict).collect();
         self.notations = vec![None; self.header.len()];
         self.header_is_data = !self.options.no_header && self.looks_like_data(&repeated);

@@ -11,7 +11,7 @@ use crate::plan::{Plan, Subset};
 use crate::runs::Cut;
 use crate::table::{Table, in_order};
 use crate::{Error, Result};
-use leakscope_core::rows::{Block, Elsewhere, Finish, Part, Rows, Start};
+use leakscope_core::rows::{Away, Block, Finish, Part, Rows, Start};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -240,6 +240,9 @@ impl Dataset {
     fn here(&self) -> Result<Option<&Self>> {
         if self.away.is_none() || self.here.get().is_some() {
             return Ok(self.here.get().map(|here| &**here));
+        }
+        if self.away.as_ref().is_some_and(AwayRows::is_of_partitions) {
+            return Err(Error::OnlyAway { name: self.table.first_path() });
         }
         let table = Table { away: None, ..self.table.clone() };
         let here = Self::with_options(&table, &self.encoding, self.plan.subset, self.options, &self.hooks)?;
@@ -536,8 +539,8 @@ impl Rows for Dataset {
         self.run_counts.clone()
     }
 
-    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
-        self.away.as_ref().map(|away| away as &dyn Elsewhere)
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        self.away.as_ref().map(|away| Away::new(away))
     }
 
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {

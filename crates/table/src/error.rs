@@ -8,7 +8,7 @@ use crate::place::Place;
 use leakscope_core::error::shown;
 use std::path::PathBuf;
 pub use target::TargetError;
-use wording::{closest_names, missing_columns, missing_or_extra, no_header, row_or_header};
+use wording::{closest_names, missing_advice, missing_columns, missing_or_extra, no_header, row_or_header};
 
 /// The result of reading, encoding or writing a table.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -32,6 +32,16 @@ pub enum Error {
         name.display()
     )]
     NotInFiles {
+        /// What the table is called.
+        name: PathBuf,
+    },
+    /// Rows that only other machines have were to be read here.
+    #[error(
+        "the rows of {} are with the engine that made them, and this question reads them on one machine: write them to Parquet \
+         files, and give the names of the files",
+        name.display()
+    )]
+    OnlyAway {
         /// What the table is called.
         name: PathBuf,
     },
@@ -324,14 +334,14 @@ pub enum Error {
         type_name: String,
     },
     /// There are missing values and no rule for them.
-    #[error(
-        "missing values: {}. Choose ⟨missing=drop⟩ (leave such rows out), where nothing is released also \
-         ⟨missing=mean⟩ (fill in the mean or the most frequent level), or ⟨drop⟩ the columns",
-        missing_columns(columns)
-    )]
+    #[error("missing values: {}. {}", missing_columns(columns), missing_advice(columns, needed, empty))]
     Missing {
         /// Columns with their number of missing values.
         columns: Vec<(String, u64)>,
+        /// Those of them that are no features: a row without them is of no use.
+        needed: Vec<String>,
+        /// Those that have no value at all.
+        empty: Vec<String>,
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(
@@ -518,6 +528,15 @@ pub enum Error {
     /// The file changed between two passes.
     #[error("{} changed while it was read: run again when nothing writes to it", path.display())]
     Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not the one that was cut into parts.
+    #[error(
+        "{} has changed since it was planned, and what was computed of it does not hold any more: plan again into an empty folder",
+        path.display()
+    )]
+    ChangedSincePlanned {
         /// The file.
         path: PathBuf,
     },

@@ -21,7 +21,7 @@ use crate::table::Table;
 use crate::{Error, Result};
 use leakscope_core::linalg;
 use leakscope_core::pass::{self, Covariance, CovarianceSums, Largest, LargestNorm, Pass, Tree};
-use leakscope_core::rows::{Elsewhere, Finish, Rows, Start};
+use leakscope_core::rows::{Away, Finish, Rows, Start};
 use std::borrow::Cow;
 use target::target;
 
@@ -96,6 +96,10 @@ impl Encoding {
         let merged = merge_rare(layout, &mut profile, options);
         let mut encoding = assemble(layout, &profile, options)?;
         encoding.hang_on_one = hang_on_one;
+        if options.public.schema.as_ref().is_some_and(|s| s.draft) {
+            // What everything else rests on comes first.
+            encoding.remarks.insert(0, Remark::DraftSchema);
+        }
         for (name, levels) in hanging {
             let hanging = encoding.attributes.iter_mut().find(|a| a.name == name);
             hanging.into_iter().for_each(|a| a.levels_hang_on_one = Some(levels.clone()));
@@ -187,7 +191,13 @@ fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) ->
                 }
             }
             if !columns.is_empty() {
-                return Err(Error::Missing { columns });
+                let named = |which: &dyn Fn(usize) -> bool| -> Vec<String> {
+                    with_missing().filter(|(i, _)| which(*i)).map(|(i, _)| layout.names[i].clone()).collect()
+                };
+                let is_feature = |i: usize| layout.names[..layout.features].contains(&layout.names[i]);
+                let needed = named(&|i| !is_feature(i));
+                let empty = named(&|i| profile.columns[i].missing >= profile.rows);
+                return Err(Error::Missing { columns, needed, empty });
             }
         }
         Missing::Mean => {
@@ -328,6 +338,11 @@ fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64
             let (column, values) = (target.name.clone(), seen.values.len());
             remarks.push(Remark::FewValues { column, values });
         }
+    }
+    if let (TargetCoding::Count, Some(i)) = (&target.coding, layout.target)
+        && profile.columns[i].distinct.values.iter().any(|(v, _)| v.fract() != 0.0)
+    {
+        remarks.push(Remark::Fractions { column: target.name.clone() });
     }
     for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
         if let Some(bounds) = layout.facts(i).bounds {
@@ -579,8 +594,8 @@ impl Rows for Bare {
         self.rows
     }
 
-    fn elsewhere(&self) -> Option<&dyn Elsewhere> {
-        Some(&self.away)
+    fn elsewhere(&self) -> Option<Away<'_>> {
+        Some(Away::new(&self.away))
     }
 
     fn parts<'s>(&self, _: &Start<'_, 's>, _: &mut Finish<'_, 's>) -> leakscope_core::Result<()> {

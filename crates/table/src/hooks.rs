@@ -20,6 +20,10 @@ pub enum Stage {
     Encode,
     /// A pass that the caller asked for.
     Pass,
+    /// Matrices over all coefficients inverted and decomposed: with thousands of columns, most of the work.
+    Matrices,
+    /// Standard errors of the coefficients.
+    Errors,
     /// Records measured one by one.
     Records,
     /// Values told apart, question by question.
@@ -38,6 +42,8 @@ impl Stage {
             Self::Components => "principal components",
             Self::Encode => "encoding",
             Self::Pass => "computing",
+            Self::Matrices => "inverting matrices",
+            Self::Errors => "errors of coefficients",
             Self::Records => "measuring records",
             Self::Tell => "telling values apart",
             Self::Steps => "training",
@@ -97,6 +103,18 @@ impl Hooks {
         if let Some(progress) = &self.progress {
             progress(Progress { stage, done, total });
         }
+    }
+
+    /// The same between steps that cannot be stopped inside.
+    ///
+    /// # Errors
+    /// Where the caller has asked to stop.
+    pub fn step(&self, stage: Stage, done: u64, total: u64) -> Result<()> {
+        if self.interrupted() {
+            return Err(Error::Interrupted);
+        }
+        self.report(stage, done, total);
+        Ok(())
     }
 
     pub(crate) fn watch(&self, stage: Stage, total: u64) -> Watch<'_> {

@@ -1,8 +1,8 @@
 //! Which columns a pass reads, in which order, and what each is for.
 
 use crate::batch::{Reading, Want};
-use crate::column::Kind;
 use crate::column::Roles;
+use crate::column::{Kind, stands_for_none};
 use crate::encoding::{Encoding, Guess};
 use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
@@ -162,7 +162,8 @@ impl Layout {
         }
         // Bounds say that there are numbers, as a list of levels says that there are none.
         let guessed = |c: &&usize| !(facts[**c].declared || facts[**c].bounds.is_some());
-        let hanging = used.clone().filter(guessed).filter(|c| table.hangs_on_one(**c));
+        let unnamed = left_out.iter().filter(|c| stands_for_none(&table.columns()[**c].name));
+        let hanging = used.clone().chain(unnamed).filter(guessed).filter(|c| table.hangs_on_one(**c));
         let hang_on_one = hanging.map(|c| (table.columns()[*c].name.clone(), Guess::Kind)).collect();
         let of_kind = |reading: Reading| used.clone().filter(move |c| own_reading(**c) == reading);
         let (numbers, categories) = (of_kind(Reading::Number), of_kind(Reading::Level));
@@ -232,6 +233,10 @@ fn remarks<'a>(
         remarks.push(Remark::HeaderIsData);
     }
     remarks.extend(left_out.iter().map(|c| Remark::Index { column: name(*c) }));
+    let (numbers, categories): (Vec<&usize>, Vec<&usize>) = (numbers.collect(), categories.collect());
+    let nameless = numbers.iter().chain(&categories).map(|c| name(**c)).filter(|n| stands_for_none(n));
+    remarks.extend(nameless.map(|column| Remark::Nameless { column }));
+    let (numbers, categories) = (numbers.into_iter(), categories.into_iter());
     let unclear = categories.filter_map(|c| {
         table.date_cell(*c).map(|(_, cell)| Remark::DatesUnclear { column: name(*c), cell: cell.into() })
     });

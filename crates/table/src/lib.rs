@@ -70,7 +70,7 @@ mod table;
 mod temporary;
 mod words;
 
-pub use answer::{RunPass, answer};
+pub use answer::{RunPass, answer, answer_part};
 pub use away::AwayRows;
 pub use column::{ColumnSchema, Kind, Origin, Roles};
 pub use content::{TextEncoding, standard_input};
@@ -84,7 +84,7 @@ pub use error::{Error, Result, TargetError};
 pub use fit::Profiled;
 pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
-pub use machines::{Answers, Machines, Work, check_answer};
+pub use machines::{Answers, Machines, Partition, Work, check_answer};
 pub use matrix::{Element, Matrix};
 pub use memory::{Memory, MemoryColumn};
 pub use notation::{Decimal, Notation};

@@ -8,6 +8,7 @@
 //! What is sent are passes as values, so that both sides run the same compiled code; what is no such pass (a fold with a
 //! closure) reads the files here.
 
+use crate::memory::Memory;
 use crate::splits::Splits;
 use crate::{Error, Result};
 use leakscope_core::error::Damage;
@@ -16,7 +17,7 @@ use leakscope_core::rows::States;
 use serde::de::{DeserializeOwned, Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Whoever has the splits of tables read: a folder of answers, a cluster.
@@ -26,12 +27,33 @@ pub trait Machines: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// The partitions of a data frame of this name, in their order; `None` where there is no such frame.
+    fn partitions(&self, _: &Path) -> Result<Option<Vec<Partition>>> {
+        Ok(None)
+    }
+
     /// What [`answer`](crate::answer) gives for every split, in their order, wherever that was; or what was kept.
     fn answers(&self, splits: &Splits, work: &Work) -> Result<Answers>;
 
     /// Is told what all answers come to, so that nobody need merge them again.
     fn keep(&self, _: &Work, _: Vec<u8>) -> Result<()> {
         Ok(())
+    }
+}
+
+/// A partition of a data frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Number of its rows.
+    pub rows: u64,
+    /// Checksum of the first and the last of them.
+    pub ends: u64,
+}
+
+impl Partition {
+    /// Of rows in memory.
+    pub fn of(rows: &Memory) -> Self {
+        Self { rows: rows.rows() as u64, ends: rows.ends() }
     }
 }
 
@@ -48,6 +70,7 @@ pub enum Answers {
 const WORK: &str = "a pass to run";
 const ANSWER: &str = "the answer of a part";
 const KEPT: &str = "the answers of all parts";
+const PART: &str = "a part to read";
 
 /// Bytes as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,12 +117,15 @@ pub struct Work {
     /// First row and number of rows of every split, where they are known.
     pub(crate) places: Option<Vec<(u64, u64)>>,
     pub(crate) pass: Raw,
+    /// What is done to the rows of every split before the pass, as bytes; empty where nothing is. Each split is sent its own.
+    #[serde(skip)]
+    pub(crate) own: Vec<Raw>,
 }
 
 impl Work {
     pub(crate) fn new(kind: Kind, task: &impl Serialize) -> Result<Self> {
         let task = serde_json::to_string(task).map_err(|e| unreadable(WORK, e))?;
-        Ok(Self { kind, task, places: None, pass: Raw::default() })
+        Ok(Self { kind, task, places: None, pass: Raw::default(), own: vec![] })
     }
 
     /// What it is about.
@@ -107,7 +133,7 @@ impl Work {
         serde_json::from_str(&self.task).map_err(|e| unreadable(WORK, e))
     }
 
-    /// As bytes.
+    /// As bytes, the same for every split.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(bytes::write(WORK, 0, self)?)
     }
@@ -128,7 +154,49 @@ impl Work {
 
     /// Tells it from all other work.
     pub fn key(&self) -> Result<u64> {
-        Ok(bytes::checksum_of(&self.to_bytes()?) | 1)
+        let shared = bytes::checksum_of(&self.to_bytes()?);
+        Ok(self.own.iter().fold(shared, |key, own| combined(key, &own.0)) | 1)
+    }
+
+    /// What is sent to whoever reads split `at`, and to nobody else; empty where there is nothing.
+    pub fn own(&self, at: usize) -> &[u8] {
+        self.own.get(at).map_or(&[], |own| &own.0)
+    }
+
+    /// The same together with the split, as bytes for [`answer_part`](crate::answer_part).
+    ///
+    /// # Errors
+    /// [`Error::NoSplit`] where there is none of that number.
+    pub fn part(&self, splits: &Splits, at: usize) -> Result<Vec<u8>> {
+        let splits = serde_json::to_string(&splits.only(at)?).map_err(|e| unreadable(PART, e))?;
+        Ok(bytes::write(PART, 0, &SentPart { splits, own: Raw(self.own(at).to_vec()) })?)
+    }
+
+    /// Tells the answer of a part from that to all other work.
+    fn key_of_part(&self, own: &[u8]) -> Result<u64> {
+        let shared = bytes::checksum_of(&self.to_bytes()?);
+        Ok(if own.is_empty() { shared } else { combined(shared, own) } | 1)
+    }
+}
+
+/// A key that depends on more bytes.
+fn combined(key: u64, bytes: &[u8]) -> u64 {
+    key.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ bytes::crc_of(bytes)
+}
+
+/// A split as it is sent, with what concerns it alone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SentPart {
+    splits: String,
+    pub(crate) own: Raw,
+}
+
+impl SentPart {
+    /// The part that [`Work::part`] wrote.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<(Splits, Self)> {
+        let sent: Self = bytes::read(PART, 0, bytes)?;
+        let splits: Splits = serde_json::from_str(&sent.splits).map_err(|e| unreadable(PART, e))?;
+        Ok((splits, sent))
     }
 }
 
@@ -145,8 +213,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn to_bytes(&self, work: &Work) -> Result<Vec<u8>> {
-        Ok(bytes::write(ANSWER, work.key()?, self)?)
+    pub(crate) fn to_bytes(&self, work: &Work, own: &[u8]) -> Result<Vec<u8>> {
+        Ok(bytes::write(ANSWER, work.key_of_part(own)?, self)?)
     }
 }
 
@@ -161,7 +229,7 @@ pub fn check_answer(work: &Work, splits: &Splits, at: usize, bytes: &[u8]) -> Re
 fn state_of(work: &Work, splits: &Splits, at: usize, bytes: &[u8]) -> Result<(u64, Vec<u8>)> {
     let split = &splits.splits[at];
     let read = || -> Result<(u64, Vec<u8>)> {
-        let Answer { part, rows, state } = bytes::read(ANSWER, work.key()?, bytes)?;
+        let Answer { part, rows, state } = bytes::read(ANSWER, work.key_of_part(work.own(at))?, bytes)?;
         if part != split.number {
             return Err(unreadable(ANSWER, format_args!("they are of part {part}")));
         }

@@ -17,6 +17,13 @@ pub enum Remark {
         /// The column.
         column: String,
     },
+    /// A column without a name that does not number the rows was kept.
+    Nameless {
+        /// The name that it was given.
+        column: String,
+    },
+    /// A schema that nobody has checked was given: everything in it counts as read off the data.
+    DraftSchema,
     /// A column of text whose values nearly all differ was left out.
     Identifier {
         /// The column.
@@ -109,6 +116,11 @@ pub enum Remark {
         /// The class coded +1.
         high: String,
     },
+    /// A target with fractions is fitted as a count.
+    Fractions {
+        /// The target.
+        column: String,
+    },
     /// A target of a few whole numbers is fitted as a number.
     FewValues {
         /// The target.
@@ -122,8 +134,9 @@ impl Remark {
     /// The column it is about; none where it is about the whole table.
     pub fn column(&self) -> Option<&str> {
         match self {
-            Self::HeaderIsData | Self::Duplicates { .. } => None,
+            Self::HeaderIsData | Self::DraftSchema | Self::Duplicates { .. } => None,
             Self::Index { column }
+            | Self::Nameless { column }
             | Self::Identifier { column, .. }
             | Self::Dates { column, .. }
             | Self::DatesUnclear { column, .. }
@@ -135,6 +148,7 @@ impl Remark {
             | Self::Weights { column, .. }
             | Self::Repeated { column, .. }
             | Self::TwoClasses { column, .. }
+            | Self::Fractions { column }
             | Self::FewValues { column, .. } => Some(column),
         }
     }
@@ -151,6 +165,15 @@ impl fmt::Display for Remark {
                 f,
                 "Column `{column}` numbers the rows and was left out. To use it, give it a name of its own or list it in \
                  a schema; to name records by it, name it as the ⟨id⟩."
+            ),
+            Self::Nameless { column } => write!(
+                f,
+                "Column `{column}` has no name in the file. It does not number the rows, so it was kept: give it a name, or leave it \
+                 out with ⟨drop={column}⟩."
+            ),
+            Self::DraftSchema => f.write_str(
+                "The schema is a draft that was read off these data: its bounds and levels count as read off the data, not as \
+                 given. Check it, put in what is known without the data, and remove the line `\"draft\": true`.",
             ),
             Self::Identifier { column, values, rows } => {
                 let share = match values {
@@ -223,6 +246,11 @@ impl fmt::Display for Remark {
                 f,
                 "The target `{column}` has two classes and is fitted as a number ({low} = −1, {high} = 1). For two \
                  classes ⟨model=logistic⟩ is usually meant."
+            ),
+            Self::Fractions { column } => write!(
+                f,
+                "The target `{column}` has fractions, and the Poisson model is one of counts: for other numbers ⟨model=linear⟩ is \
+                 usually meant."
             ),
             Self::FewValues { column, values } => write!(
                 f,

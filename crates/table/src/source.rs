@@ -1,7 +1,7 @@
 //! Where rows come from: which format a file has, and what its columns are.
 
 use crate::arrow_file;
-use crate::column::Kind;
+use crate::column::{Kind, is_numbered};
 use crate::content::{Content, TextEncoding, is_marked_utf16};
 use crate::csv_file::{CsvFile, Markers, TextOptions};
 use crate::json_lines;
@@ -97,6 +97,15 @@ impl Source {
         }
     }
 
+    /// Whether the cells of a column count up as row numbers do; of a column without a name in a file that is no text, nothing
+    /// speaks against it.
+    pub(crate) fn counts_up(&self, field: usize) -> bool {
+        match self {
+            Self::Csv(csv) => csv.counts_up[field],
+            Self::Parquet(_) | Self::Memory(_) => true,
+        }
+    }
+
     pub(crate) fn header_is_data(&self) -> bool {
         match self {
             Self::Csv(csv) => csv.header_is_data,
@@ -127,13 +136,9 @@ fn workbook(head: &[u8], extension: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether pandas gives this name to an index: `Unnamed: 0`, `__index_level_0__`.
+/// Whether pandas gives this name to an index and to nothing else: `__index_level_0__`.
 pub(crate) fn is_index_name(name: &str) -> bool {
-    let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
-    let between = |prefix: &str, suffix: &str| {
-        name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix)).is_some_and(number)
-    };
-    between("Unnamed: ", "") || between("__index_level_", "__")
+    is_numbered(name, "__index_level_", "__")
 }
 
 /// The notation of a column's numbers in all files.

@@ -3,11 +3,12 @@
 use crate::content::Content;
 use crate::csv_file::{CsvFile, CsvRange, TextOptions};
 use crate::hooks::Hooks;
-use crate::machines::{Away, Machines};
+use crate::machines::{Away, Machines, Partition};
+use crate::memory::Memory;
 use crate::parquet_file::ParquetFile;
 use crate::source::Source;
 use crate::splits::{Extent, FileSplit, Fingerprint, Splits, content_of};
-use crate::table::{Part, ReadOptions, Split, Table};
+use crate::table::{Part, ReadOptions, Split, Table, runs_of};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,13 +51,14 @@ impl Table {
     /// Takes the splits that were cut before, without reading the files through again.
     ///
     /// # Errors
-    /// [`Error::Changed`] where a file is not the one that was cut.
+    /// [`Error::ChangedSincePlanned`] where a file is not the one that was cut.
     pub(crate) fn resume(&self, cut: &Splits) -> Result<()> {
         let paths: Vec<PathBuf> = self.paths().map(PathBuf::from).collect();
         let mut splits = Vec::with_capacity(cut.splits.len());
         let mut checked: Option<&Path> = None;
         for split in &cut.splits {
-            let changed = || Error::Changed { path: split.path.clone() }.in_part(split.number, &split.path);
+            let changed =
+                || Error::ChangedSincePlanned { path: split.path.clone() }.in_part(split.number, &split.path);
             if checked != Some(&*split.path) && Fingerprint::of(&split.path)? != split.file {
                 return Err(changed());
             }
@@ -72,12 +74,15 @@ impl Table {
     /// Opens one split of a table on its own: only its file is touched, and of that only the header or footer.
     ///
     /// # Errors
-    /// [`Error::Changed`] where the file is not the one that was cut, [`Error::NoSplit`] for a number beyond the last.
+    /// [`Error::ChangedSincePlanned`] where the file is not the one that was cut, [`Error::NoSplit`] for a number beyond the last.
     pub fn of_split(splits: &Splits, number: usize) -> Result<Self> {
         let count = splits.splits.len();
         let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
-        let changed = || Error::Changed { path: split.path.clone() };
+        let changed = || Error::ChangedSincePlanned { path: split.path.clone() };
         let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
+        if let Extent::Partition { .. } = split.extent {
+            return Err(Error::OnlyAway { name: split.path.clone() });
+        }
         if Fingerprint::of(&split.path)? != split.file
             || content_of(&split.path, &split.extent)? != split.content
         {
@@ -102,6 +107,7 @@ impl Table {
                 }
                 Source::Parquet(parquet)
             }
+            Extent::Partition { .. } => return Err(Error::OnlyAway { name: split.path.clone() }),
         };
         let part = split.part();
         Self::of_one_split(
@@ -110,6 +116,22 @@ impl Table {
             &splits.na,
             Split { file: 0, first_row, rows, runs, part },
         )
+    }
+
+    /// Opens one split of a table whose rows are partitions of an engine, with the rows of that partition.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] where they are not those that were counted, [`Error::NoSplit`] for a number beyond the last.
+    pub fn of_partition(splits: &Splits, number: usize, rows: &Memory) -> Result<Self> {
+        let count = splits.splits.len();
+        let split = splits.splits.get(number).ok_or(Error::NoSplit { number, count })?;
+        let partition = Partition::of(rows);
+        if (partition.rows, partition.ends) != (split.rows, split.file.ends) {
+            return Err(Error::Changed { path: split.path.clone() });
+        }
+        let part = Part::Rows { first: 0 };
+        let split = Split { file: 0, first_row: split.first_row, rows: split.rows, runs: split.runs, part };
+        Self::of_one_split(Source::Memory(rows.clone()), &splits.columns, &splits.na, split)
     }
 }
 
@@ -121,6 +143,7 @@ impl FileSplit {
                 Part::Range(CsvRange { start, end, first_row: row_in_file, rows })
             }
             Extent::RowGroup { group } => Part::Group { group, row_in_file },
+            Extent::Partition { .. } => Part::Rows { first: 0 },
         }
     }
 }
@@ -141,22 +164,64 @@ fn bytes_of(csv: &CsvFile, range: &CsvRange) -> Option<Extent> {
 }
 
 impl Table {
-    /// Opens a table whose splits other machines read, in passes that are sent to them.
-    ///
-    /// # Errors
-    /// Those of [`Table::open`] and [`Table::cut`]; [`Error::NoRows`] names a file without rows.
-    pub fn open_on(options: &ReadOptions, machines: &Arc<dyn Machines>, hooks: &Hooks) -> Result<Self> {
-        let table = Self::open(options)?;
-        let splits = match machines.splits(&options.paths)? {
+    /// The same table, with its splits read by machines, in passes that are sent to them.
+    pub(crate) fn read_by(
+        self,
+        machines: &Arc<dyn Machines>,
+        options: &ReadOptions,
+        hooks: &Hooks,
+    ) -> Result<Self> {
+        let splits = match options.memory.as_slice() {
+            [memory] if options.paths.is_empty() => {
+                let name = memory.name();
+                let partitions = machines.partitions(name)?;
+                self.of_partitions(name, &partitions.ok_or_else(|| Error::NotInFiles { name: name.into() })?)?
+            }
+            _ => self.of_files(machines, &options.paths, hooks)?,
+        };
+        Ok(Self { away: Some(Arc::new(Away::new(machines, splits))), ..self })
+    }
+
+    fn of_files(&self, machines: &Arc<dyn Machines>, paths: &[PathBuf], hooks: &Hooks) -> Result<Splits> {
+        let splits = match machines.splits(paths)? {
             Some(splits) => {
-                table.resume(&splits)?;
+                self.resume(&splits)?;
                 splits
             }
-            None => table.cut(hooks)?,
+            None => self.cut(hooks)?,
         };
-        if let Some(empty) = table.paths().find(|path| !splits.splits.iter().any(|s| s.path == *path)) {
-            return Err(Error::NoRows { path: empty.into() });
+        match self.paths().find(|path| !splits.splits.iter().any(|s| s.path == *path)) {
+            Some(empty) => Err(Error::NoRows { path: empty.into() }),
+            None => Ok(splits),
         }
-        Ok(Self { away: Some(Arc::new(Away::new(machines, splits))), ..table })
+    }
+
+    /// The splits of a table whose rows are partitions of an engine: one for each that has rows.
+    fn of_partitions(&self, name: &Path, partitions: &[Partition]) -> Result<Splits> {
+        let (mut splits, mut first_row) = (vec![], 0);
+        let count = partitions.iter().filter(|p| p.rows > 0).count();
+        for (index, Partition { rows, ends }) in partitions.iter().enumerate().filter(|(_, p)| p.rows > 0) {
+            splits.push(FileSplit {
+                path: format!("partition {index} of {}", name.display()).into(),
+                first_row,
+                rows: *rows,
+                number: splits.len(),
+                runs: runs_of(*rows, count),
+                file: Fingerprint { bytes: 0, ends: *ends },
+                content: None,
+                row_in_file: 0,
+                extent: Extent::Partition { index },
+            });
+            first_row += rows;
+        }
+        if splits.is_empty() {
+            return Err(Error::NoRows { path: name.into() });
+        }
+        let of = |s: &FileSplit| {
+            let part = Part::Rows { first: s.first_row };
+            Split { file: 0, first_row: s.first_row, rows: s.rows, runs: s.runs, part }
+        };
+        self.take_splits(splits.iter().map(of).collect());
+        Ok(Splits { columns: self.columns().to_vec(), na: self.inner.markers.own.clone(), splits })
     }
 }

@@ -131,6 +131,11 @@ pub enum Extent {
         /// Its number, from 0.
         group: usize,
     },
+    /// A partition of a data frame, which whoever reads it is given.
+    Partition {
+        /// Its number, from 0, partitions without rows included.
+        index: usize,
+    },
 }
 
 impl Splits {
@@ -146,6 +151,6 @@ impl Splits {
 pub(crate) fn content_of(path: &Path, extent: &Extent) -> Result<Option<u64>> {
     match extent {
         Extent::Bytes { start, end, gzip: false, .. } => checksum(path, *start, *end).map(Some),
-        Extent::Bytes { gzip: true, .. } | Extent::RowGroup { .. } => Ok(None),
+        Extent::Bytes { gzip: true, .. } | Extent::RowGroup { .. } | Extent::Partition { .. } => Ok(None),
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::arrow_column::Dictionary;
 use crate::batch::{Batch, Want};
-use crate::column::{ColumnSchema, Kind};
+use crate::column::{ColumnSchema, Kind, stands_for_none};
 use crate::content::TextEncoding;
 use crate::csv_file::{CsvRange, Markers, TextOptions};
 use crate::hooks::{Hooks, Stage, Watch};
-use crate::machines::Away;
+use crate::machines::{Away, Machines};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::notation::{Decimal, Notation, Verdict};
@@ -36,6 +36,9 @@ pub struct ReadOptions {
     pub decimal: Decimal,
     /// Whether CSV files have no line of names: columns are then called `c1`, `c2`, ….
     pub no_header: bool,
+    /// Who reads the rows, where that is not this machine.
+    #[serde(skip)]
+    pub machines: Option<Arc<dyn Machines>>,
 }
 
 impl ReadOptions {
@@ -134,8 +137,27 @@ pub(crate) fn in_order<T: Sync, S: Send>(
 }
 
 impl Table {
-    /// Opens the files and reads their headers; the rows are read later, in passes.
+    /// Opens the files and reads their headers; the rows are read later, in passes: here, or where [`ReadOptions::machines`] are.
+    ///
+    /// # Errors
+    /// Those of the files; [`Error::NotInFiles`] and [`Error::NoRows`] for a table that machines cannot read.
     pub fn open(options: &ReadOptions) -> Result<Self> {
+        Self::open_with(options, &Hooks::default())
+    }
+
+    /// [`Table::open`], which can be told to stop: for machines, CSV files are read through once.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn open_with(options: &ReadOptions, hooks: &Hooks) -> Result<Self> {
+        let table = Self::of_sources(options)?;
+        match &options.machines {
+            None => Ok(table),
+            Some(machines) => table.read_by(machines, options, hooks),
+        }
+    }
+
+    fn of_sources(options: &ReadOptions) -> Result<Self> {
         if options.delimiter.is_some_and(|d| matches!(d, b'"' | b'\n' | b'\r')) {
             return Err(Error::Delimiter);
         }
@@ -174,7 +196,9 @@ impl Table {
                 Kind::Number => common_notation(&sources, name)?,
                 Kind::Category => Notation::Plain,
             };
-            let index = first.is_nameless(i) || is_index_name(name);
+            // What has no name and does not count rows is a column like others.
+            let nameless = first.is_nameless(i) || stands_for_none(name);
+            let index = is_index_name(name) || nameless && first.counts_up(i);
             columns.push(ColumnSchema { name: name.clone(), kind, unsupported, notation, index });
         }
         for source in &mut sources {
@@ -451,6 +475,9 @@ impl Table {
                 parquet.read(group, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
             }
             (Source::Memory(memory), Part::Rows { first }) => {
+                if first + split.rows > memory.rows() as u64 {
+                    return Err(Error::OnlyAway { name: memory.name().into() });
+                }
                 let rows = *first as usize..(first + split.rows) as usize;
                 memory.read(rows, (wants, &file.fields), markers, &mut batch, batch_rows, &mut each)
             }

@@ -65,6 +65,33 @@ fn identifiers_and_row_numbers_are_left_out_and_said() {
     assert_eq!(encoding.attributes[1].levels.len(), 60);
 }
 
+/// A column without a name that holds incomes is no index.
+#[test]
+fn a_column_without_a_name_is_left_out_only_where_it_counts_rows() {
+    let folder = Folder::new();
+    let mut text = String::from("age,,Unnamed: 2,y\n");
+    for i in 0..60 {
+        text += &format!("{},{}.5,{},{}\n", 20 + i % 50, 1000 + i * 7919 % 900, i * 31 % 60, i % 7);
+    }
+    let table = open(&folder.write("incomes.csv", text)).unwrap();
+    let (encoding, _) = read(&table, &roles("y"), &plain());
+    assert_eq!(names(&encoding), ["age", "unnamed_2", "Unnamed: 2"]);
+    for column in ["unnamed_2", "Unnamed: 2"] {
+        assert!(
+            encoding.remarks.contains(&Remark::Nameless { column: column.into() }),
+            "{:?}",
+            encoding.remarks
+        );
+    }
+    // Two files in one: it counts up twice.
+    let mut text = String::from(",x,y\n");
+    for i in 0..60 {
+        text += &format!("{},{},{}\n", i % 30, i * 31 % 60, i % 7);
+    }
+    let (encoding, _) = read(&open(&folder.write("twice.csv", text)).unwrap(), &roles("y"), &plain());
+    assert_eq!(names(&encoding), ["x"]);
+}
+
 #[test]
 fn few_rows_do_not_make_an_identifier() {
     let folder = Folder::new();

@@ -234,7 +234,7 @@ fn infinities_are_errors_and_nan_is_missing() {
     bad(&folder.write("i.csv", "x,y\n1,1\n-inf,2\n"), 2);
     bad(&folder.write("o.csv", "x,y\n1,1\n1e999,2\n"), 2);
     let error = failure(&parquet(vec![1.0, f64::NAN, 3.0]), &roles("y"), &plain());
-    assert!(matches!(&error, Error::Missing { columns } if *columns == [("x".to_string(), 1)]));
+    assert!(matches!(&error, Error::Missing { columns, .. } if *columns == [("x".to_string(), 1)]));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn bad_cells_are_named_by_column_and_row() {
     assert!(error.to_string().contains("⟨categorical=x⟩"));
 
     let missing = failure(&folder.write("gaps.csv", "a,b,y\n1,,1\n,,2\n3,x,3\n"), &roles("y"), &plain());
-    assert!(matches!(&missing, Error::Missing { columns }
+    assert!(matches!(&missing, Error::Missing { columns, .. }
         if *columns == [("a".to_string(), 1), ("b".to_string(), 2)]));
     assert!(missing.to_string().contains("⟨missing=drop⟩"));
 

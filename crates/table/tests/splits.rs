@@ -231,9 +231,9 @@ fn what_cannot_be_read_elsewhere_is_an_error_that_says_so() {
     assert!(matches!(Table::of_split(&splits, 1), Err(Error::NoSplit { number: 1, count: 1 })));
     // Grown, then with other columns, then gone.
     folder.write("small.csv", "x,y\n1,2\n3,4\n5,6\n");
-    assert!(matches!(Table::of_split(&splits, 0), Err(Error::Changed { .. })));
+    assert!(matches!(Table::of_split(&splits, 0), Err(Error::ChangedSincePlanned { .. })));
     folder.write("small.csv", "x,z\n1,2\n3,4\n");
-    assert!(matches!(Table::of_split(&splits, 0), Err(Error::Changed { .. })));
+    assert!(matches!(Table::of_split(&splits, 0), Err(Error::ChangedSincePlanned { .. })));
     std::fs::remove_file(&path).unwrap();
     assert!(Table::of_split(&splits, 0).unwrap_err().to_string().contains("small.csv"));
     let column: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));

@@ -1,7 +1,7 @@
 //! `leakscope attack`: how often is a secret attribute guessed?
 
 use super::noise_args::ShapeArgs;
-use super::run_args::{OutArgs, TestArgs, request};
+use super::run_args::{OutArgs, RedactArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::Result;
@@ -55,6 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Args {
 pub(crate) fn request_of(args: &Args) -> Result<(Request, Playing)> {
     let base = request(&args.table, &args.model, &args.test, args.seed)?;
     let noise = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
-    let base = Request { noise, ..base };
+    let base = Request { noise, redact: args.redact.redact, ..base };
     let playing = Playing {
         secret: args.secret.clone(),
         candidates: args.candidates.clone(),
@@ -83,7 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         folder.spare(&base.inputs(), ATTACK.texts, ATTACK.tables)?;
     }
-    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
+    let display =
+        Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
     let mut found = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
     let json = leakscope_report::owners_document(&found);

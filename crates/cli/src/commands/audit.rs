@@ -2,6 +2,8 @@
 
 use super::columns::columns;
 use super::noise_args::ShapeArgs;
+use super::release_line::release_line;
+use super::run_args::RedactArgs;
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
@@ -102,10 +104,8 @@ pub(crate) struct OutputArgs {
     /// Format of the table of records
     #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
     pub(crate) format: RecordsFormat,
-    /// Name no record on the page, and leave out records one by one, the command and the fingerprint of the data: for sharing
-    /// the page alone (audit.json and the table of records stay as they are)
-    #[arg(long)]
-    pub(crate) redact: bool,
+    #[command(flatten)]
+    pub(crate) redact: RedactArgs,
     /// Print the audit as JSON to stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
@@ -128,7 +128,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let files = saving::audit_files(request.score.is_some());
         folder.spare(&read, files.texts, files.tables)?;
     }
-    let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?;
+    if let (false, Some(folder)) = (args.output.quiet, &folder)
+        && leakscope::release::holds_releases(folder.path())
+    {
+        crate::note!(
+            "warning: {} holds releases, which may be passed on: an audit is for the owner alone, and better kept in a folder of its own",
+            folder.path().display()
+        );
+    }
+    let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?.may_end();
     let on_encoding =
         |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
     let Outcome { mut audit, mut pending } =
@@ -140,6 +148,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let beside = Beside {
             records: audit::explore::kept(&audit, &mut pending),
             command: Some(command_line()),
+            release: release_of_this()?,
             fingerprint: if audit.redact { None } else { saving::fingerprint(folder, &request.read)? },
         };
         let page = leakscope_report::page_with(&audit, &beside);
@@ -147,6 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         folder.page(&mut pending, "audit", &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
         display.check()?;
+        display.settle();
         written = folder.publish(pending)?;
     }
     drop(display);
@@ -159,6 +169,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| leakscope_report::quoted(&word.to_string_lossy()));
     std::iter::once("leakscope".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The line that releases what this one audits, options of a configuration file included.
+fn release_of_this() -> Result<Option<String>> {
+    let command = super::command();
+    let words = super::config::expanded(std::env::args_os().collect(), &command)?;
+    Ok(release_line(&words, &command))
 }
 
 /// Limits the number of threads, where that was asked for.
@@ -237,7 +254,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         protect_at: args.protect_at,
         tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
-        redact: args.output.redact,
+        redact: args.output.redact.redact,
     })
 }
 

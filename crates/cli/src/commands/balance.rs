@@ -1,7 +1,8 @@
 //! `leakscope balance`: reweight until every record leaks the same.
 
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
-use super::run_args::{OutArgs, TestArgs, request};
+use super::run_args::{OutArgs, RedactArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
 use crate::progress::Display;
 use leakscope::Result;
@@ -67,12 +68,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     shape: ShapeArgs,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
 /// What is asked for.
 pub(crate) fn request_of(args: &Args) -> Result<(Request, Balancing)> {
-    let base = request(&args.table, &args.model, &args.test, args.seed)?;
+    let base =
+        Request { redact: args.redact.redact, ..request(&args.table, &args.model, &args.test, args.seed)? };
     let shaped = args.shape.noise(&args.table, args.target_eta, &args.target_sd)?;
     let base = match shaped {
         Noise::Shaped(_) => Request { noise: shaped, ..base },
@@ -106,9 +112,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(folder) = &folder {
         folder.spare(&base.inputs(), BALANCE.texts, BALANCE.tables)?;
     }
-    let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
-    let Outcome { mut balance, mut pending } =
-        balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))?;
+    let display =
+        Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
+    let Outcome { mut balance, mut pending } = args.machines.ask(base, &display.hooks, |base| {
+        balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))
+    })?;
     drop(display);
     let json = leakscope_report::owners_document(&balance);
     let mut written = vec![];

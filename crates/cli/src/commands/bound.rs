@@ -1,7 +1,9 @@
 //! `leakscope bound`: what any attacker can guess of a discrete secret at most, by every bound that applies.
 
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
 use super::privacy_args::{ShowArgs, step, whole};
+use super::run_args::RedactArgs;
 use super::table_args::DataArgs;
 use crate::progress::Display;
 use leakscope::bound::{self, BoundRequest, CurveKind, MechanismKind};
@@ -114,6 +116,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     show: ShowArgs,
 }
 
@@ -129,7 +135,7 @@ impl Args {
             };
         };
         let noise = self.shape.noise(&self.data.table()?, self.target_eta, &self.target_sd)?;
-        Ok(Some(Request { noise, ..base }))
+        Ok(Some(Request { noise, redact: self.redact.redact, ..base }))
     }
 
     fn request(&self) -> Result<BoundRequest> {
@@ -177,8 +183,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         folder.spare(&read, &["bound.json", "report.html"], &[])?;
     }
     let request = args.request()?;
-    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?;
-    let bounds = bound::answer(&request, &display.hooks)?;
+    let display = Display::start(args.show.quiet || args.show.json, args.show.out.clone())?.may_end();
+    let bounds = match request.table.clone() {
+        Some(table) => args.machines.ask(*table, &display.hooks, |table| {
+            bound::answer(&BoundRequest { table: Some(Box::new(table)), ..request.clone() }, &display.hooks)
+        })?,
+        None => bound::answer(&request, &display.hooks)?,
+    };
     drop(display);
     let json = leakscope::bound::document(&bounds);
     let page = || leakscope_report::bound_page(&bounds);

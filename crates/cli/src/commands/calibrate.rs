@@ -149,7 +149,7 @@ impl Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = args.request()?;
-    let display = Display::start(args.quiet || args.json, None)?;
+    let display = Display::start(args.quiet || args.json, None)?.may_end();
     let found = calibrate::run(&request, &display.hooks)?;
     drop(display);
     let printed = match args.json {

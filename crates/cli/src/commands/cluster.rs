@@ -1,14 +1,15 @@
-//! `leakscope plan`, `run`, `merge` and `worker`: an audit in parts, on machines that see one folder.
+//! `leakscope plan`, `run`, `merge` and `worker`: an audit in parts, on machines that see one folder; a worker also helps whoever asks
+//! with `--machines`.
 
 use super::audit::{self, use_threads};
+use super::machines_args::patience;
 use crate::progress::Display;
-use leakscope::cluster::{Due, Plan, Progress, Working};
+use leakscope::cluster::{Due, Plan, Progress};
 use leakscope::{Failure, Result, cluster};
 use leakscope_table::RecordsFormat;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Computes one part of a pass of a plan, and leaves its answer in the folder.
 #[derive(clap::Args, Debug, Clone)]
@@ -44,7 +45,8 @@ pub(crate) struct MergeArgs {
     threads: Option<usize>,
 }
 
-/// Computes parts of a plan, and merges them, until the audit is done; any number of workers share the parts.
+/// Computes parts of a plan, and merges them, until the audit is done; or those of a command with --machines. Any number of workers
+/// share the parts.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct WorkerArgs {
     /// Folder of the plan
@@ -116,10 +118,8 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
 /// Works until the audit is done.
 pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode> {
     use_threads(args.threads)?;
-    let patience = Duration::try_from_secs_f64(args.patience)
-        .map_err(|_| Failure::option("patience", format!("{}: expected seconds", args.patience)))?;
+    let working = patience(args.patience)?;
     let display = Display::start(true, Some(args.plan.clone()))?;
-    let working = Working { patience, ..Working::default() };
     let on_part = |pass: &str, part: usize| {
         if !args.quiet {
             crate::note!("{pass} part {part}");

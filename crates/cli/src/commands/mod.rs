@@ -15,12 +15,14 @@ mod data;
 mod demo;
 mod devices;
 mod groups;
+mod machines_args;
 mod net;
 mod noise_args;
 mod opener;
 mod privacy_args;
 mod public_args;
 mod release;
+mod release_line;
 mod reproduce;
 mod run_args;
 mod schema;
@@ -125,7 +127,7 @@ pub(crate) fn main() -> ExitCode {
     leakscope::spelling::speak(Spelling::CommandLine);
     let outcome = guarded(|| {
         let words = config::expanded(std::env::args_os().collect(), &command())?;
-        let matches = groups::grouped(command()).get_matches_from(words);
+        let matches = groups::grouped(command()).try_get_matches_from(words).unwrap_or_else(|e| refused(&e));
         let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
         let Some(command) = cli.command else {
             let _ = std::io::stdout().lock().write_all(FIRST.as_bytes());
@@ -145,6 +147,22 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Ends the process with what is wrong about the command line, in words for people who do not write programmes.
+fn refused(error: &clap::Error) -> ! {
+    let said = error.render().to_string();
+    let plain = said
+        .replace("invalid float literal", "expected a number")
+        .replace("cannot parse float from empty string", "expected a number")
+        .replace("invalid digit found in string", "expected a whole number")
+        .replace("cannot parse integer from empty string", "expected a whole number")
+        .replace("number too large to fit in target type", "expected a smaller whole number");
+    if plain == said {
+        error.exit();
+    }
+    crate::note!("{}", plain.trim_end());
+    std::process::exit(error.exit_code());
 }
 
 fn run(command: Command) -> leakscope::Result<ExitCode> {

@@ -1,6 +1,7 @@
 //! `leakscope release`: the private model, with its statement and a ledger.
 
 use super::audit::{pair, tell_budget};
+use super::machines_args::MachinesArgs;
 use super::noise_args::ShapeArgs;
 use super::run_args::{RunArgs, TestArgs, request};
 use super::table_args::{ModelArgs, TableArgs};
@@ -12,6 +13,7 @@ use leakscope::saving::RELEASE;
 use leakscope::spelling::spell;
 use leakscope::{Failure, Result, Spelling};
 use leakscope_net::leak::Label;
+use leakscope_report::format;
 use leakscope_report::verdict::{Colour, PROTECT_AT, of_owned};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
@@ -81,6 +83,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
+    machines: MachinesArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -131,8 +135,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     args.run.start()?;
     let folder = Folder::open(&args.out, RecordsFormat::Parquet)?;
     folder.spare(&base.inputs(), RELEASE.texts, RELEASE.tables)?;
-    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?;
-    let outcome = release::run(&base, &terms, folder.path(), &display.hooks)?;
+    let display = Display::start(args.run.quiet || args.run.json, Some(args.out.clone()))?.may_end();
+    let outcome = args
+        .machines
+        .ask(base, &display.hooks, |base| release::run(&base, &terms, folder.path(), &display.hooks))?;
     drop(display);
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),
@@ -150,6 +156,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let json = leakscope_report::owners_document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
     args.run.warn(&std::mem::take(&mut owned.statement.warnings));
+    let sigma = owned.statement.mechanism.sigma;
+    if let (false, Some(asked)) = (args.run.quiet, args.sigma.filter(|s| (sigma / s - 1.0).abs() > 1e-9)) {
+        crate::note!(
+            "σ = {asked} was rounded up to {}, a power of 2^¼: no digit of it tells of the data",
+            format::setting(sigma)
+        );
+    }
     args.run.show(&json, &release::summary(&owned), &written);
     // The page that was written says whether the limit holds, and is red where it does not.
     if of_owned(&owned).colour == Colour::Red {

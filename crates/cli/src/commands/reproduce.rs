@@ -2,9 +2,10 @@
 
 use super::run_args::RunArgs;
 use crate::progress::Display;
+use leakscope::net::Device;
 use leakscope::output::Folder;
 use leakscope::{Failure, Result};
-use leakscope_papers::{self as papers, Origin};
+use leakscope_papers::{self as papers, Origin, Size};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +14,6 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
     /// Its name, a paper (all of its tables and figures) or `all`
-    #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// Name all there are, with the data they need
     #[arg(long)]
@@ -30,9 +30,15 @@ pub(crate) struct Args {
     /// Noise vectors for every point of an attack [default: 100, on made-up data 10]
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
+    /// Run what takes hours at the published size; without it, such tables are made from a part of the data in minutes
+    #[arg(long)]
+    full: bool,
     /// Seed of splits, noise and toy data
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Where networks compute: cpu, cuda, cuda:1 (a GPU by its number), or auto (a GPU where one can be used)
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -40,7 +46,12 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(name) = &args.name else {
-        return list(args);
+        return match args.list {
+            true => list(args),
+            false => Err(Failure::Message(
+                "say what to reproduce: a table or figure, a paper or `all`; `leakscope reproduce --list` names them".into(),
+            )),
+        };
     };
     if args.trials == Some(0) {
         return Err(Failure::option("trials", "0: expected at least 1"));
@@ -82,16 +93,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })
         .collect::<Result<_>>()?;
     let display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
+    let size = Size { trials: args.trials, seed: args.seed, full: args.full };
     let mut all = vec![];
     for (experiment, folder) in chosen.iter().zip(&folders) {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = papers::run(experiment, &origin, (args.trials, args.seed), &display.hooks)?;
+        let found = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
         let written = folder.as_ref().map(|f| papers::write(&found, f)).transpose()?.unwrap_or_default();
         all.push((found, written));
     }
     drop(display);
+    let index = match &args.out {
+        Some(out) if chosen.len() > 1 => papers::write_index(out)?,
+        Some(_) | None => vec![],
+    };
     if args.run.json {
         let text = match all.as_slice() {
             [(one, _)] => leakscope_report::document(one),
@@ -105,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
         args.run.show("", &format!("{}\n", papers::summary(found)), &pages);
     }
+    args.run.show("", "", &index);
     Ok(ExitCode::SUCCESS)
 }
 

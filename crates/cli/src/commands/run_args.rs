@@ -24,6 +24,16 @@ pub(crate) struct TestArgs {
     pub(crate) label: Label,
 }
 
+/// Whom the page is for.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub(crate) struct RedactArgs {
+    /// Name no record on the page, for sharing the page alone: numbers stand for the most exposed; pictures, texts, the list of all
+    /// records, the command and the fingerprint of the data are left out (values and levels that few records have stay, and
+    /// documents and tables are as they were)
+    #[arg(long)]
+    pub(crate) redact: bool,
+}
+
 /// Where results go.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct OutArgs {

@@ -266,3 +266,43 @@ fn the_informed_adversary_learns_the_last_record() {
         assert!(said.contains(flag), "{said}");
     }
 }
+
+/// LPIPS where weights are given, and a clear word where they do not fit.
+#[test]
+fn lpips_is_measured_with_weights_that_fit() {
+    let data = folder(20);
+    let (model, out, weights) =
+        (data.path().join("model"), data.path().join("attack"), data.path().join("lpips.safetensors"));
+    trained(data.path(), "linear", &model);
+    let mut rng = Generator::new(1, Purpose::Other, 0);
+    let mut file = Tensors::default();
+    let convolutions =
+        [(64, 3, 11, 0), (192, 64, 5, 3), (384, 192, 3, 6), (256, 384, 3, 8), (256, 256, 3, 10)];
+    for (l, (o, i, side, at)) in convolutions.into_iter().enumerate() {
+        let weight: Vec<f32> = (0..o * i * side * side).map(|_| 0.05 * rng.normal() as f32).collect();
+        file.insert(&format!("features.{at}.weight"), &[o, i, side, side], &weight);
+        file.insert(&format!("features.{at}.bias"), &[o], &vec![0.0_f32; o]);
+        file.insert(&format!("lin{l}.model.1.weight"), &[1, o, 1, 1], &vec![0.1_f32; o]);
+    }
+    fs::write(&weights, file.to_bytes().unwrap()).unwrap();
+    let base = ["attack", "--method", "inversion", "--model", text(&model), "--data", text(data.path())];
+    let rest = ["--records", "3", "--iterations", "5", "--seed", "1", "--format", "csv", "--out", text(&out)];
+    answered(&[&base[..], &rest, &["--lpips", text(&weights)]].concat());
+    let found = json(&out.join("inversion.json"));
+    let lpips = found["levels"][0]["lpips"]["value"].as_f64().unwrap();
+    assert!(lpips > 0.0 && lpips < 1.0, "{lpips}");
+    let table = csv(&out.join("records.csv"));
+    let each = column(&table, "lpips_at_sigma_0");
+    assert!(each.len() == 3 && each.iter().all(|v| *v >= 0.0));
+    assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("LPIPS"));
+    let nothing = data.path().join("nothing.safetensors");
+    fs::write(&nothing, Tensors::default().to_bytes().unwrap()).unwrap();
+    for (path, says) in [
+        (text(&nothing), "there is no array features.0.weight"),
+        (text(&model.join("network.json")), "--lpips: "),
+        ("missing.safetensors", "--lpips: missing.safetensors"),
+    ] {
+        let said = refused(&[&base[..], &rest, &["--lpips", path]].concat());
+        assert!(said.contains(says), "{path}: {said}");
+    }
+}

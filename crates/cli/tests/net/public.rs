@@ -2,6 +2,7 @@
 
 use super::support::*;
 use leakscope_net::io::Tensors;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -297,5 +298,84 @@ fn gradients_are_perturbed_by_what_public_records_tell() {
     ] {
         let said = refused(&args);
         assert!(said.contains(says), "{args:?}: {said}");
+    }
+}
+
+/// Every variant costs no ε, says what it was, and goes on from its checkpoint; `compare` shows them beside one another.
+#[test]
+fn variants_of_the_perturbation_run_and_are_compared() {
+    let data = folder(48);
+    let dir = data.path();
+    let [images, labels] = public(dir, "public", 30);
+    let from = ["--public", text(&images), text(&labels), "--track", "every", "--clip-kind", "gelu"];
+    let plain = dir.join("plain");
+    private(dir, &plain, &["--track", "every", "--clip-kind", "gelu", "--steps", "3"]);
+    let epsilon = json(&plain.join("training.json"))["privacy"]["epsilon"].clone();
+    let mut folders = vec![plain];
+    for variant in ["average", "constant", "network", "thesis"] {
+        let out = dir.join(variant);
+        let mut how = [&from[..], &["--perturb", variant]].concat();
+        if variant != "average" {
+            how.extend(["--perturb-epochs", "8", "--perturb-lr", "0.02"]);
+        }
+        private(dir, &out, &[&how[..], &["--steps", "2"]].concat());
+        private(dir, &out, &[&how[..], &["--steps", "3", "--resume"]].concat());
+        let run = json(&out.join("training.json"));
+        assert_eq!(run["privacy"]["epsilon"], epsilon, "{variant}");
+        let p = &run["public"]["perturbation"];
+        assert_eq!(p["variant"], variant);
+        assert!(p["with"].as_f64().unwrap() < p["without"].as_f64().unwrap(), "{variant}: {p}");
+        let spread = p["spread"].as_f64().unwrap();
+        assert_eq!(spread > 0.0, variant == "network", "{variant}: {p}");
+        check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+        folders.push(out);
+    }
+    let together = dir.join("together");
+    let mut args: Vec<&str> = vec!["compare", "--kind", "training", "--json", "--out", text(&together)];
+    args.extend(folders.iter().map(|f| text(f)));
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_leakscope")).args(&args).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let c = json(&together.join("compare.json"));
+    assert_eq!((&c["results"][0]["added"], &c["results"][2]["added"]), (&Value::Null, &"constant".into()));
+    let page = fs::read_to_string(together.join("report.html")).unwrap();
+    check_page(&page);
+    for said in [
+        "Accuracy against what records give away",
+        "against the largest dFIL",
+        "against the median dFIL",
+        "cosine with the average public gradient",
+        "adds to gradients: thesis",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn a_perturbation_that_cannot_be_learned_is_refused() {
+    let data = folder(30);
+    let dir = data.path();
+    let [images, labels] = public(dir, "public", 12);
+    let (net, out) = (network(dir), dir.join("out"));
+    let base = ["train", "--data", text(dir), "--network", text(&net), "--out", text(&out), "--sigma", "1"];
+    let with = |more: &[&'static str]| {
+        [&base[..], &["--public", text(&images), text(&labels), "--steps", "1"], more].concat()
+    };
+    for (args, says) in [
+        (
+            with(&["--perturb", "constant", "--perturb-epochs", "0"]),
+            "--perturb-epochs: 0: expected at least 1",
+        ),
+        (with(&["--perturb", "network", "--perturb-batch", "0"]), "--perturb-batch: 0: expected at least 1"),
+        (
+            with(&["--perturb", "thesis", "--perturb-lr", "-1"]),
+            "--perturb-lr: -1: expected a positive number",
+        ),
+        (with(&["--perturb", "thesis", "--perturb-weight-decay", "nan"]), "--perturb-weight-decay: "),
+        (with(&["--perturb", "average", "--perturb-epochs", "5"]), "found by search"),
+        (with(&["--perturb-epochs", "5"]), "--perturb-epochs: it belongs to --perturb"),
+    ] {
+        let said = refused(&args);
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!out.join("model.safetensors").exists());
     }
 }

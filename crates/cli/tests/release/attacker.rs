@@ -124,6 +124,12 @@ fn pieces(text: &str, r: &Release) -> Vec<String> {
     // Powers of ten as pages write them: `8.32×10⁻⁶`.
     let lowered =
         |c: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|s| s == c).and_then(|d| char::from_digit(d as u32, 10));
+    // The digest of a page follows from what else is on it.
+    let digest = "<meta name=\"leakscope-digest\" content=\"";
+    let text = match text.split_once(digest).and_then(|(a, b)| Some((a, b.split_once('"')?.1))) {
+        Some((before, after)) => format!("{before}{after}"),
+        None => text.to_owned(),
+    };
     let text: String = text
         .replace(&r.created, "then")
         .replace("×10", "e")

@@ -22,7 +22,10 @@ mod softmax;
 mod tally;
 mod whitebox;
 
-pub use refits::{Refits, RemovalDistances, Removals, candidate_models, for_each_record, removal_distances};
+pub use refits::{
+    Deltas, Refits, RemovalDistances, Removals, candidate_models, for_each_record, refits_of_block,
+    removal_distances,
+};
 pub use secret::Secret;
 pub use softmax::{attack_classes, for_each_record_of_classes};
 pub use tally::student_975;

@@ -1,7 +1,8 @@
 //! The candidate models of every record, handed out one record at a time: what bounds on guessing are made from.
 
 use super::Secret;
-use super::whitebox::{Deltas, Models, collected, leverage};
+pub use super::whitebox::Deltas;
+use super::whitebox::{Models, collected, leverage};
 use crate::fisher::noise::Noise;
 use crate::glm::{Family, Fit};
 use crate::linalg::{Cholesky, dot, matmul, norm, times};
@@ -49,15 +50,11 @@ pub fn for_each_record<S: Send>(
         Ok(())
     };
     if fit.family == Family::Linear {
+        let inverse = &models.inverse;
         return rows.fold(
             || (start(), Deltas::default()),
             |(state, deltas), block| {
-                for first in (0..block.len()).step_by(RECORDS) {
-                    let last = (first + RECORDS).min(block.len());
-                    models.first_steps(block, first..last, deltas)?;
-                    each(state, block, first, &deltas.delta)?;
-                }
-                Ok(())
+                refits_of_block((fit, inverse), secret, block, deltas, |refits| step(state, refits))
             },
             |(state, _)| merge(state),
         );
@@ -68,6 +65,39 @@ pub fn for_each_record<S: Send>(
         each(&mut state, &block, 0, &deltas.delta)?;
     }
     merge(state)
+}
+
+/// Hands every record of a block with its candidate models to `step`: of a linear regression, whose candidates need no other
+/// rows. `inverse` is its `H⁻¹`.
+///
+/// # Errors
+/// As for [`attack`](super::attack); [`Error::NotApplicable`] for another family.
+pub fn refits_of_block(
+    (fit, inverse): (&Fit, &[f64]),
+    secret: &Secret,
+    block: &Block,
+    deltas: &mut Deltas,
+    mut step: impl FnMut(Refits<'_>) -> Result<()>,
+) -> Result<()> {
+    if fit.family != Family::Linear {
+        return Err(Error::NotApplicable {
+            what: "candidate models from one block",
+            setting: "a family that is not linear",
+            advice: "use for_each_record, which reads all rows for each",
+        });
+    }
+    secret.check(block.width)?;
+    let models = Models { fit, secret, inverse: Cow::Borrowed(inverse) };
+    let per_record = secret.len() * fit.w.len();
+    for first in (0..block.len()).step_by(RECORDS) {
+        let last = (first + RECORDS).min(block.len());
+        models.first_steps(block, first..last, deltas)?;
+        for (k, delta) in deltas.delta.chunks_exact(per_record).enumerate() {
+            let i = first + k;
+            step(Refits { row: block.first_row + i as u64, x: block.row(i), delta })?;
+        }
+    }
+    Ok(())
 }
 
 /// `w_m` of every candidate of every row: rows · M models of p coefficients, for those who want the models themselves.

@@ -1,6 +1,7 @@
 //! The secret: which columns it occupies, what values it may have, and how probable they are.
 
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A row has a candidate's value if it lies this close to it, as a share of the way to the next candidate: columns may be
@@ -8,7 +9,7 @@ use std::ops::Range;
 const OWN: f64 = 1e-6;
 
 /// A categorical attribute, or a numeric one in bins.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Secret {
     columns: Range<usize>,
     /// M × columns: what each candidate is encoded as.

@@ -19,6 +19,7 @@ use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
 use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm, solve2};
 use crate::rows::{Block, Replaced, Rows};
 use crate::{Error, Result};
+use std::borrow::Cow;
 
 /// Candidates that share a pass over the data.
 const TOGETHER: usize = 192;
@@ -34,12 +35,12 @@ const LAST_STEP_ROUNDED: f64 = 1e-7;
 pub(super) struct Models<'a> {
     pub(super) fit: &'a Fit,
     pub(super) secret: &'a Secret,
-    pub(super) inverse: Vec<f64>,
+    pub(super) inverse: Cow<'a, [f64]>,
 }
 
 /// `Δ` of every candidate of some records: (records · M) × p, row-major.
-#[derive(Debug, Default)]
-pub(super) struct Deltas {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deltas {
     pub(super) delta: Vec<f64>,
     h: Vec<f64>,
 }
@@ -56,7 +57,7 @@ struct Replacement {
 impl<'a> Models<'a> {
     pub(super) fn new(fit: &'a Fit, secret: &'a Secret) -> Result<Self> {
         let inverse = Cholesky::new(&fit.hessian, fit.w.len())?.inverse();
-        Ok(Self { fit, secret, inverse })
+        Ok(Self { fit, secret, inverse: Cow::Owned(inverse) })
     }
 
     fn p(&self) -> usize {
@@ -77,6 +78,9 @@ impl<'a> Models<'a> {
         out: &mut Deltas,
     ) -> Result<()> {
         let (p, m_count, n) = (self.p(), self.secret.len(), range.len());
+        if block.width != p || self.inverse.len() != p * p {
+            return Err(Error::Shape { what: "rows of the model's width", found: block.width, expected: p });
+        }
         let columns = self.secret.columns();
         let x = &block.x[range.start * p..range.end * p];
         out.h.resize(n * p, 0.0);

@@ -126,24 +126,55 @@ fn losses_of_classes(
         Some(shape) => SoftmaxGeometry::under(fit, &attributes, release, shape)?,
         None => SoftmaxGeometry::new(fit, &attributes, release)?,
     };
-    let mut all = vec![];
-    rows.fold(
-        || (vec![], SoftmaxRecords::default()),
-        |(eta, records), block| {
-            let unweighted = Block { weight: vec![], ..block.clone() };
-            geometry.records(&unweighted, records)?;
-            match attributes.is_empty() {
-                true => eta.extend_from_slice(&records.eta),
-                false => eta.extend_from_slice(&records.attribute_eta),
-            }
-            finite(eta)
-        },
-        |(eta, _)| {
-            all.extend(eta);
-            Ok(())
-        },
-    )?;
-    Ok(all)
+    Ok(rows.run(&SoftmaxLosses { geometry: Cow::Owned(geometry) })?.eta)
+}
+
+/// [`Losses`] of a softmax model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SoftmaxLosses<'a> {
+    /// The model, its release, and the attribute that is balanced, if it is one.
+    pub geometry: Cow<'a, SoftmaxGeometry>,
+}
+
+/// η of every row so far.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SoftmaxLossesState {
+    /// In row order.
+    pub eta: Vec<f64>,
+    #[serde(skip)]
+    records: SoftmaxRecords,
+}
+
+impl Merge for SoftmaxLossesState {
+    fn merge(&mut self, later: Self) {
+        self.eta.extend(later.eta);
+    }
+}
+
+impl Pass for SoftmaxLosses<'_> {
+    const NAME: &'static str = "the losses of records of a softmax model without their weights";
+    type State = SoftmaxLossesState;
+
+    fn start(&self) -> SoftmaxLossesState {
+        SoftmaxLossesState::default()
+    }
+
+    fn step(&self, state: &mut SoftmaxLossesState, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
+        let SoftmaxLossesState { eta, records } = state;
+        let unweighted = Block { weight: vec![], ..block.clone() };
+        self.geometry.records(&unweighted, records)?;
+        let first = eta.len();
+        match self.geometry.attribute_count() {
+            0 => eta.extend_from_slice(&records.eta),
+            count => eta.extend(records.attribute_eta.iter().step_by(count)),
+        }
+        finite(&eta[first..])
+    }
+
+    fn fits(&self, _: &SoftmaxLossesState) -> bool {
+        true
+    }
 }
 
 fn finite(eta: &[f64]) -> Result<()> {

@@ -72,7 +72,7 @@ pub struct Estimate {
 /// Draws are cut off at both ends, chosen before any is made, with ρ the largest distance over σ:
 /// from below at `−min(8, 8ρ)`, which can only raise the mean; from above at `min(−ln p_min, ρ²/2 + 8ρ)`, which loses
 /// nothing or, by Jensen `x ≤ Σ_l p_l (d²/2 + d·z)` with `‖d‖ ≤ ρ`, at most `ρ E[(z−8)₊] < ρ·1e-16`, which is added.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Draws {
     low: f64,
     high: f64,

@@ -138,7 +138,7 @@ pub fn gaussian_attack(
 
 /// How often the optimal attack is right, over simulated releases: of each, the probability that its guess is right
 /// given what it saw, which has the same mean as the hits and far less chance in it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Success(Moments);
 
 impl Success {

@@ -3,9 +3,10 @@
 use crate::dp::in_range;
 use crate::linalg::{axpy, dot, norm};
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// Probabilities of the M values of a secret. A uniform prior is kept as the number M alone, so M may be 10¹⁰.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Prior {
     /// All of M values alike. Made by [`Prior::uniform`].
     Uniform(u64),
@@ -110,7 +111,7 @@ impl Prior {
 }
 
 /// What the Gaussian mechanism adds its noise to, one vector per candidate.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Encodings {
     /// The unit vectors; any two are √2 apart.
     OneHot,

@@ -22,7 +22,7 @@ pub const PER_RECORD: [Theorem; 4] =
     [Theorem::FanoTheorem2, Theorem::FanoPairwise, Theorem::OneCentre, Theorem::BestCentre];
 
 /// Bounds of records that have been looked at so far; mergeable. Memory is that of a few [`Distribution`]s.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RecordBounds {
     prior: Prior,
     p: Vec<f64>,
@@ -38,7 +38,7 @@ pub struct RecordBounds {
 }
 
 /// The record whose candidates are furthest apart.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Exposed {
     /// Its row, from 0.
     pub row: u64,
@@ -94,6 +94,19 @@ impl RecordBounds {
             most: None,
             prior,
         })
+    }
+
+    /// Whether a state that was read from bytes is of the same prior and noise as `like`.
+    pub fn has_sizes(&self, like: &Self) -> bool {
+        let candidates = |most: &Exposed| match &most.encodings {
+            Encodings::OneHot => false,
+            Encodings::Vectors { width, values } => values.len() == width * self.p.len(),
+        };
+        (&self.prior, &self.p, &self.sigmas) == (&like.prior, &like.p, &like.sigmas)
+            && (self.simulation, self.draws) == (like.simulation, like.draws)
+            && self.success.len() == like.success.len()
+            && self.simulated.len() == like.simulated.len()
+            && self.most.as_ref().is_none_or(candidates)
     }
 
     /// Adds the record of a row: its candidate models (or their differences from any one vector), M × `width`.

@@ -75,6 +75,11 @@ struct Record<'a> {
 }
 
 impl Counted {
+    /// The model with its scaling taken as given.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
     /// Prepares a model in public units; attributes are directions in the same units.
     ///
     /// # Errors

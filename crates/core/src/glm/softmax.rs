@@ -14,16 +14,18 @@
 //! A target is the class as a whole number from 0. [`count_classes`] checks them once; [`fit`] trusts nothing and checks again.
 
 mod accuracy;
+mod sums;
 
-pub use accuracy::{Accuracies, expected_accuracy, expected_accuracy_under};
+pub use accuracy::{Accuracies, Accuracy, AccuracySums, expected_accuracy, expected_accuracy_under};
+pub use sums::{ClassCounts, CountedClasses, SoftmaxNewton, SoftmaxNewtonSums, count_classes};
 
 use super::Penalty;
-use crate::linalg::{
-    Cholesky, add_transposed_times, axpy, dot, gram_add_lower, matmul_by_transposed, matmul_transposed,
-    mirror_lower, norm,
-};
-use crate::rows::{Block, Rows};
+use crate::linalg::{Cholesky, axpy, dot, matmul_by_transposed, matmul_transposed, mirror_lower, norm};
+use crate::pass;
+use crate::rows::Rows;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Relative norm of the gradient that counts as converged: `‖∇‖ / (Σ ω(‖ρ̂‖ + tr Ŝ ‖x‖‖W‖)‖x‖ + nλ‖W‖)`, the denominator its
 /// size if nothing cancelled (see [`crate::glm::TOLERANCE`]).
@@ -40,7 +42,7 @@ const ARMIJO: f64 = 1e-4;
 pub const MAX_CLASSES: usize = 100;
 
 /// A softmax model at its minimiser, with everything that leakage needs of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoftmaxFit {
     /// Number of classes K.
     pub classes: usize,
@@ -102,164 +104,6 @@ pub(crate) fn loss(pi: &[f64], class: usize, plain: f64) -> f64 {
     if missing < 0.5 { -(-missing).ln_1p() } else { plain }
 }
 
-/// Number of records of every class of the rows.
-///
-/// # Errors
-/// [`Error::OutOfRange`] for a target that is no whole number from 0, for one class alone or more than `most`;
-/// [`Error::RareClass`] for a class below the largest with fewer than two records, which nothing but itself determines.
-pub fn count_classes(rows: &dyn Rows, most: usize) -> Result<Vec<u64>> {
-    let mut counts: Vec<u64> = vec![];
-    let too_many = |value: f64| {
-        let expected = "at most as many classes as allowed: merge rare ones, raise the limit, or is the target a number?";
-        Error::OutOfRange { what: "the number of classes", value, expected }
-    };
-    rows.fold(
-        Vec::<u64>::new,
-        |counts, block| {
-            for &y in &block.y {
-                if !(y >= 0.0 && y.fract() == 0.0) {
-                    let expected = "a class as a whole number from 0";
-                    return Err(Error::OutOfRange { what: "a target", value: y, expected });
-                }
-                if y >= most as f64 {
-                    return Err(too_many(y + 1.0));
-                }
-                let class = y as usize;
-                if counts.len() <= class {
-                    counts.resize(class + 1, 0);
-                }
-                counts[class] += 1;
-            }
-            Ok(())
-        },
-        |part| {
-            if counts.len() < part.len() {
-                counts.resize(part.len(), 0);
-            }
-            counts.iter_mut().zip(&part).for_each(|(c, p)| *c += p);
-            Ok(())
-        },
-    )?;
-    if counts.is_empty() {
-        return Err(Error::Empty);
-    }
-    if counts.len() < 2 {
-        let expected = "at least 2: with one class there is nothing to predict";
-        return Err(Error::OutOfRange { what: "the number of classes", value: 1.0, expected });
-    }
-    match counts.iter().position(|&c| c < 2) {
-        Some(class) => Err(Error::RareClass { class, records: counts[class] }),
-        None => Ok(counts),
-    }
-}
-
-/// Sums of one pass.
-struct Sums {
-    loss: f64,
-    weight: f64,
-    scale: f64,
-    rows: u64,
-    margin: f64,
-    /// Largest size of a value of each column, over rows that count.
-    reach: Vec<f64>,
-    gradient: Vec<f64>,
-    hessian: Vec<f64>,
-}
-
-/// Buffers of a pass.
-#[derive(Default)]
-struct Scratch {
-    z: Vec<f64>,
-    reduced: Vec<f64>,
-    curvature: Vec<Vec<f64>>,
-    weighted: Vec<f64>,
-    gram: Vec<f64>,
-}
-
-impl Sums {
-    fn new(q: usize, p: usize) -> Self {
-        Self {
-            loss: 0.0,
-            weight: 0.0,
-            scale: 0.0,
-            rows: 0,
-            margin: f64::INFINITY,
-            reach: vec![0.0; p],
-            gradient: vec![0.0; q],
-            hessian: vec![0.0; q * q],
-        }
-    }
-
-    fn add(&mut self, (classes, w, u): (usize, &[f64], &[f64]), block: &Block, scratch: &mut Scratch) {
-        let (n, p, k) = (block.len(), block.width, classes - 1);
-        let size = norm(w);
-        scratch.z.resize(n * classes, 0.0);
-        matmul_by_transposed(&block.x, w, (n, p, classes), &mut scratch.z);
-        scratch.reduced.clear();
-        scratch.curvature.resize(k * classes / 2, vec![]);
-        scratch.curvature.iter_mut().for_each(Vec::clear);
-        for i in 0..n {
-            let (omega, class) = (block.weight_of(i), (block.y[i] as usize).min(classes - 1));
-            let z = &mut scratch.z[i * classes..(i + 1) * classes];
-            let own = z[class];
-            let rival = (0..classes).filter(|c| *c != class).map(|c| z[c]).fold(f64::NEG_INFINITY, f64::max);
-            if omega > 0.0 {
-                self.margin = self.margin.min(own - rival);
-                let columns = self.reach.iter_mut().zip(block.row(i));
-                columns.for_each(|(reach, x)| *reach = reach.max(x.abs()));
-            }
-            let normaliser = softmax(z);
-            self.loss += omega * loss(z, class, normaliser - own);
-            self.weight += omega;
-            let first = scratch.reduced.len();
-            scratch.reduced.extend(reduced_residual(z, class, u));
-            let s = reduced_curvature(z, u);
-            let (length, trace) = (norm(block.row(i)), (0..k).map(|a| s[a * k + a]).sum::<f64>());
-            self.scale += omega * length * (norm(&scratch.reduced[first..]) + trace * length * size);
-            scratch.reduced[first..].iter_mut().for_each(|v| *v *= omega);
-            for (slot, ab) in scratch.curvature.iter_mut().zip(pairs(k)) {
-                slot.push(omega * s[ab.0 * k + ab.1]);
-            }
-        }
-        self.rows += n as u64;
-        // Gradient blocks Xᵀ(ωρ̂_k).
-        let mut column = vec![0.0; n];
-        for a in 0..k {
-            (0..n).for_each(|i| column[i] = scratch.reduced[i * k + a]);
-            add_transposed_times(&block.x, &column, &mut self.gradient[a * p..(a + 1) * p]);
-        }
-        self.add_hessian(block, k, scratch);
-    }
-
-    fn add_hessian(&mut self, block: &Block, k: usize, scratch: &mut Scratch) {
-        let (p, q) = (block.width, k * block.width);
-        for (weights, (a, b)) in scratch.curvature.iter().zip(pairs(k)) {
-            scratch.gram.clear();
-            scratch.gram.resize(p * p, 0.0);
-            gram_add_lower(&block.x, Some(weights), p, &mut scratch.weighted, &mut scratch.gram);
-            mirror_lower(&mut scratch.gram, p);
-            for i in 0..p {
-                axpy(
-                    1.0,
-                    &scratch.gram[i * p..(i + 1) * p],
-                    &mut self.hessian[(a * p + i) * q + b * p..][..p],
-                );
-            }
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.loss += other.loss;
-        self.weight += other.weight;
-        self.scale += other.scale;
-        self.rows += other.rows;
-        self.margin = self.margin.min(other.margin);
-        self.reach.iter_mut().zip(&other.reach).for_each(|(a, b)| *a = a.max(*b));
-        axpy(1.0, &other.gradient, &mut self.gradient);
-        axpy(1.0, &other.hessian, &mut self.hessian);
-    }
-}
-
 /// Pairs (a, b) with `b ≤ a` below k.
 pub(crate) fn pairs(k: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..k).flat_map(|a| (0..=a).map(move |b| (a, b)))
@@ -310,21 +154,11 @@ struct Signs {
 /// The state at Θ.
 fn state_at(rows: &dyn Rows, classes: usize, penalty: Penalty, theta: &[f64]) -> Result<(SoftmaxFit, Signs)> {
     let (p, k) = (rows.width(), classes - 1);
-    let (q, d, u) = (k * p, penalty.data_width(p), contrasts(classes));
+    let (q, d) = (k * p, penalty.data_width(p));
     let mut w = vec![0.0; classes * p];
-    crate::linalg::matmul(&u, theta, (classes, k, p), &mut w);
-    let mut total = Sums::new(q, p);
-    rows.fold(
-        || (Sums::new(q, p), Scratch::default()),
-        |(sums, scratch), block| {
-            sums.add((classes, &w, &u), block, scratch);
-            Ok(())
-        },
-        |(sums, _)| {
-            total.merge(&sums);
-            Ok(())
-        },
-    )?;
+    crate::linalg::matmul(&contrasts(classes), theta, (classes, k, p), &mut w);
+    let sums = SoftmaxNewton { classes, w: Cow::Borrowed(&w) };
+    let mut total = pass::run(&sums, rows)?;
     if total.weight <= 0.0 {
         let (what, expected) = ("the sum of the weights", "a positive number");
         return Err(Error::OutOfRange { what, value: total.weight, expected });

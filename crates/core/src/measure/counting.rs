@@ -67,9 +67,7 @@ pub fn records(
 /// The pass for the distribution of η of whole records, with the scaling of columns counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CountedEta<'a> {
-    /// The model and its release.
-    pub geometry: Cow<'a, Geometry>,
-    /// The same with the scaling counted.
+    /// The model and its release, with the scaling counted.
     pub counting: Cow<'a, Counting>,
 }
 
@@ -97,9 +95,9 @@ impl Pass for CountedEta<'_> {
     }
 
     fn step(&self, state: &mut CountedEtaState, block: &Block) -> Result<()> {
-        self.geometry.check_width(block)?;
-        let (plain, counted) = &mut state.scratch;
-        records(&self.geometry, Some(&self.counting), block, (plain, counted))?;
+        let (geometry, (plain, counted)) = (self.counting.counted.geometry(), &mut state.scratch);
+        geometry.check_width(block)?;
+        records(geometry, Some(&self.counting), block, (plain, counted))?;
         state.eta.extend(&plain.eta);
         Ok(())
     }

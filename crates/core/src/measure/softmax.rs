@@ -5,29 +5,32 @@ use super::{Largest, Series};
 use crate::fisher::softmax::{AttributeSets, SoftmaxGeometry, SoftmaxRecords, SoftmaxSet};
 use crate::linalg::axpy;
 use crate::num::Distribution;
+use crate::pass::{Merge, Pass};
 use crate::rows::Block;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Work up to which attributes over all records are summed, and numbers that their sums may hold.
 const MOST_WORK: f64 = 4e9;
 const MOST_NUMBERS: usize = 16_000_000;
 
 /// The pass that measures records of a softmax model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxMeasure<'a> {
     /// The model and its release, in the units of the rows.
-    pub geometry: &'a SoftmaxGeometry,
+    pub geometry: Cow<'a, SoftmaxGeometry>,
     /// What records are told apart by.
     pub series: Series,
     /// The geometry's attributes among which the most exposed of a record is sought.
-    pub compared: &'a [usize],
+    pub compared: Cow<'a, [usize]>,
     /// Whether there is a scaling of columns to count, and if so whether records and attributes are measured by it; otherwise
     /// only the largest η is kept.
     pub counting: Option<bool>,
 }
 
 /// One class of a softmax model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct OfClass {
     /// η of its records.
     pub eta: Distribution,
@@ -38,7 +41,7 @@ pub struct OfClass {
 }
 
 /// Sums over the records of a softmax model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxSums {
     /// All records as one set.
     pub whole: SoftmaxSet,
@@ -53,11 +56,13 @@ pub struct SoftmaxSums {
 }
 
 /// What a pass over the records of a softmax model found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxMeasured {
     tally: Tally,
     sums: SoftmaxSums,
+    #[serde(skip)]
     records: SoftmaxRecords,
+    #[serde(skip)]
     plain: SoftmaxRecords,
 }
 
@@ -79,9 +84,10 @@ impl SoftmaxMeasured {
     pub fn into_parts(self) -> (Tally, SoftmaxSums) {
         (self.tally, self.sums)
     }
+}
 
-    /// Adds the records of later rows.
-    pub fn merge(&mut self, later: Self) {
+impl Merge for SoftmaxMeasured {
+    fn merge(&mut self, later: Self) {
         self.tally.merge(later.tally);
         let (sums, later) = (&mut self.sums, later.sums);
         sums.whole.merge(&later.whole);
@@ -98,19 +104,19 @@ impl SoftmaxMeasured {
     }
 }
 
-impl SoftmaxMeasure<'_> {
-    /// The state of no rows.
-    pub fn start(&self) -> SoftmaxMeasured {
-        let geometry = self.geometry;
+impl Pass for SoftmaxMeasure<'_> {
+    const NAME: &'static str = "the leakage of records of a softmax model";
+    type State = SoftmaxMeasured;
+
+    fn start(&self) -> SoftmaxMeasured {
+        let geometry = &*self.geometry;
         let (fit, count) = (geometry.fit(), geometry.attribute_count());
         let label = if geometry.release().label_secret { fit.classes - 1 } else { 0 };
-        let affordable = fit.n as f64 * geometry.attribute_set_work() <= MOST_WORK
-            && count * fit.coefficients().pow(2) <= MOST_NUMBERS;
         let sums = SoftmaxSums {
             whole: geometry.set(),
             groups: vec![geometry.set(); self.series.groups()],
             by_class: vec![OfClass::default(); fit.classes],
-            over_all: affordable.then(|| geometry.attribute_sets()),
+            over_all: self.sums_attributes().then(|| geometry.attribute_sets()),
             information: vec![0.0; geometry.data_width() + label],
         };
         SoftmaxMeasured {
@@ -121,12 +127,9 @@ impl SoftmaxMeasure<'_> {
         }
     }
 
-    /// Adds the rows of a block.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where a record's leakage is no finite number; [`Error::Shape`] for rows of another width.
-    pub fn step(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
-        let (geometry, most) = (self.geometry, |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max));
+    fn step(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
+        let (geometry, most) = (&*self.geometry, |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max));
         match self.counting {
             None => geometry.records(block, &mut state.records)?,
             Some(replaces) => {
@@ -139,10 +142,7 @@ impl SoftmaxMeasure<'_> {
                 }
             }
         }
-        if let Some(i) = state.records.eta.iter().position(|eta| !eta.is_finite()) {
-            let (what, expected) = ("the leakage of a record", "a finite number: is a column very large?");
-            return Err(Error::OutOfRange { what, value: state.records.eta[i], expected });
-        }
+        state.records.check()?;
         self.sets(state, block)?;
         let records = &state.records;
         for (i, &y) in block.y.iter().enumerate() {
@@ -162,8 +162,33 @@ impl SoftmaxMeasure<'_> {
             label_eta: &records.label_eta,
             label_secret: geometry.release().label_secret,
         };
-        state.tally.add(block, &leaks, self.series, self.compared);
+        state.tally.add(block, &leaks, self.series, &self.compared);
         Ok(())
+    }
+
+    fn fits(&self, state: &SoftmaxMeasured) -> bool {
+        let (geometry, sums) = (&*self.geometry, &state.sums);
+        let (fit, count) = (geometry.fit(), geometry.attribute_count());
+        let q = fit.coefficients();
+        let label = if geometry.release().label_secret { fit.classes - 1 } else { 0 };
+        let like = Tally::new(self.series, count, fit.width);
+        state.tally.has_sizes(&like, self.series, self.compared.len())
+            && sums.whole.has_sizes(q)
+            && sums.groups.len() == self.series.groups()
+            && sums.groups.iter().all(|set| set.has_sizes(q))
+            && sums.by_class.len() == fit.classes
+            && sums.over_all.is_some() == self.sums_attributes()
+            && sums.over_all.as_ref().is_none_or(|sets| sets.has_sizes(count, q))
+            && sums.information.len() == geometry.data_width() + label
+    }
+}
+
+impl SoftmaxMeasure<'_> {
+    /// Whether attributes over all records are summed: where that is not too much work.
+    fn sums_attributes(&self) -> bool {
+        let (geometry, fit) = (&*self.geometry, self.geometry.fit());
+        fit.n as f64 * geometry.attribute_set_work() <= MOST_WORK
+            && geometry.attribute_count() * fit.coefficients().pow(2) <= MOST_NUMBERS
     }
 
     fn sets(&self, state: &mut SoftmaxMeasured, block: &Block) -> Result<()> {

@@ -3,14 +3,17 @@
 use super::Extremes;
 use crate::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use crate::num::Distribution;
+use crate::pass::{Merge, Pass};
 use crate::rows::Block;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The pass that scores points of a softmax model.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxScore<'a> {
     /// The model and its release.
-    pub geometry: &'a SoftmaxGeometry,
+    pub geometry: Cow<'a, SoftmaxGeometry>,
     /// Whether the scaling of columns is counted, as in the records that points are compared with.
     pub counted: bool,
     /// Whether the points have labels; where not, the most probable class stands in.
@@ -20,12 +23,13 @@ pub struct SoftmaxScore<'a> {
 }
 
 /// Scores of points.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxScores {
     /// Information loss.
     pub eta: Distribution,
     /// Points of largest η.
     pub most: Extremes,
+    #[serde(skip)]
     records: SoftmaxRecords,
 }
 
@@ -34,26 +38,26 @@ impl SoftmaxScores {
     pub fn last(&self) -> &SoftmaxRecords {
         &self.records
     }
+}
 
-    /// Adds later points.
-    pub fn merge(&mut self, later: Self) {
+impl Merge for SoftmaxScores {
+    fn merge(&mut self, later: Self) {
         self.eta.merge(later.eta);
         self.most.merge(later.most);
     }
 }
 
-impl SoftmaxScore<'_> {
-    /// The state of no points.
-    pub fn start(&self) -> SoftmaxScores {
+impl Pass for SoftmaxScore<'_> {
+    const NAME: &'static str = "the scores of points by a softmax model";
+    type State = SoftmaxScores;
+
+    fn start(&self) -> SoftmaxScores {
         let most = Extremes::new(self.most, true);
         SoftmaxScores { eta: Distribution::default(), most, records: SoftmaxRecords::default() }
     }
 
-    /// Adds the points of a block.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] where a point's leakage is no finite number; [`Error::Shape`] for rows of another width.
-    pub fn step(&self, state: &mut SoftmaxScores, block: &Block) -> Result<()> {
+    fn step(&self, state: &mut SoftmaxScores, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
         let mut own = block.clone();
         if !self.labelled {
             let fit = self.geometry.fit();
@@ -77,5 +81,9 @@ impl SoftmaxScore<'_> {
             [&records.eta, &records.dfil, &records.loss, &records.gradient_norm],
         );
         Ok(())
+    }
+
+    fn fits(&self, state: &SoftmaxScores) -> bool {
+        state.most.has_sizes(&Extremes::new(self.most, true), 1, 0)
     }
 }

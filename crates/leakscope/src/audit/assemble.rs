@@ -2,10 +2,10 @@
 
 use super::facts::Facts;
 use super::measure::Measured;
-use super::names::Names;
 use super::score::Scored;
 use super::utility::Cost;
 use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
+use crate::labelled::Names;
 use crate::model::class_names;
 use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
@@ -16,7 +16,7 @@ use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, ReadOff, SigmaSource, Timings};
 use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
 use leakscope_report::tell::Tell;
-use leakscope_table::{Encoding, Kind, Missing, OneHot, Scale, TargetCoding};
+use leakscope_table::{Attribute, Encoding, Kind, Missing, OneHot, Scale, TargetCoding};
 
 const BINS: usize = 60;
 /// Records listed at either end.
@@ -45,6 +45,13 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
+    /// The unit of an attribute: as it was asked for, or as its values are written.
+    fn unit_of(&self, a: &Attribute) -> Option<String> {
+        let asked = self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone());
+        // An error of a date is in days, since whenever they are counted.
+        asked.or_else(|| a.unit.as_deref().map(|u| u.split(" since ").next().unwrap_or(u).to_owned()))
+    }
+
     /// The audit.
     pub(super) fn audit(mut self) -> Audit {
         let mut warnings = self.warnings();
@@ -253,7 +260,7 @@ impl Found<'_> {
                 report::Attribute {
                     name: a.name.clone(),
                     kind: if number { ValueKind::Number } else { ValueKind::Category },
-                    unit: self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone()),
+                    unit: self.unit_of(a),
                     columns: names[a.columns.clone()].to_vec(),
                     eta_mean: t.sum / n,
                     eta_max: t.max,

@@ -9,7 +9,6 @@ use leakscope_core::fisher::noise::{
     Noise, Sampling, class_covariances, sampling_covariance, softmax_sampling_covariances,
 };
 use leakscope_core::glm::Fitted;
-use leakscope_core::linalg::{matmul, matmul_by_transposed};
 use leakscope_core::special::{normal_cdf, normal_quantile};
 use leakscope_report::audit::SigmaSource;
 use leakscope_report::noise::{Coefficient, Inference};
@@ -72,6 +71,27 @@ pub(super) fn inference(
     Ok(Some(Inference { sampling, level: LEVEL, original_units, coefficients }))
 }
 
+/// The rows of T for `m` coefficients in original units, each as places and values of what is not zero: `Encoding::original_units`
+/// as a matrix.
+fn original_units(encoding: &Encoding, m: usize) -> Vec<Vec<(usize, f64)>> {
+    let (mut rows, mut constant) = (Vec::with_capacity(m), vec![]);
+    for a in &encoding.attributes {
+        for j in a.columns.clone() {
+            rows.push(vec![(j, 1.0 / a.scale)]);
+            if a.centre != 0.0 {
+                constant.push((j, -a.centre / a.scale));
+            }
+        }
+    }
+    if encoding.intercept {
+        constant.push((encoding.data_width(), 1.0));
+    }
+    if rows.len() < m {
+        rows.push(constant);
+    }
+    rows
+}
+
 /// The coefficients of a vector in original units, where there are such.
 fn of_vector(encoding: &Encoding, vector: &Vector, original: Option<Vec<(String, f64)>>) -> Vec<Coefficient> {
     let p = vector.w.len();
@@ -79,21 +99,18 @@ fn of_vector(encoding: &Encoding, vector: &Vector, original: Option<Vec<(String,
         Some(named) => named.iter().cloned().unzip(),
         None => (encoding.columns(), vector.w.clone()),
     };
-    // Coefficients in original units are T w: column j of T is what a coefficient of one gives.
-    let m = names.len();
-    let mut transform = vec![0.0; m * p];
-    for j in 0..p {
-        let unit: Vec<f64> = (0..p).map(|k| f64::from(u8::from(j == k))).collect();
-        match original.as_ref().and_then(|_| encoding.original_units(&unit)) {
-            Some(column) => (0..m).for_each(|i| transform[i * p + j] = column[i].1),
-            None => transform[j * p + j] = 1.0,
-        }
-    }
+    // Coefficients in original units are T w, and T has one number in every row but that of the intercept.
+    let transform = match original {
+        Some(_) => original_units(encoding, names.len()),
+        None => (0..p).map(|j| vec![(j, 1.0)]).collect(),
+    };
     let variances = |covariance: &[f64]| -> Vec<f64> {
-        let (mut half, mut out) = (vec![0.0; m * p], vec![0.0; m * m]);
-        matmul(&transform, covariance, (m, p, p), &mut half);
-        matmul_by_transposed(&half, &transform, (m, p, m), &mut out);
-        (0..m).map(|i| out[i * m + i].max(0.0)).collect()
+        let variance = |row: &Vec<(usize, f64)>| {
+            let sum =
+                |&(a, t): &(usize, f64)| t * row.iter().map(|(b, u)| u * covariance[a * p + b]).sum::<f64>();
+            row.iter().map(sum).sum::<f64>().max(0.0)
+        };
+        transform.iter().map(variance).collect()
     };
     let (of_sampling, of_noise) = (variances(&vector.sampled), variances(&vector.noisy));
     let z = normal_quantile(0.5 + 0.5 * LEVEL);
@@ -115,4 +132,49 @@ fn of_vector(encoding: &Encoding, vector: &Vector, original: Option<Vec<(String,
         }
     };
     names.into_iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use leakscope_table::{Hooks, ReadOptions, Roles};
+
+    /// The matrix is what the encoding does to one coefficient after the other.
+    #[test]
+    fn rows_of_the_matrix_are_those_of_the_encoding() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let mut text = String::from("age,income,sex,y\n");
+        for i in 0..40_u32 {
+            let (sex, y) = (["f", "m", "x"][(i % 3) as usize], f64::from(i) * 0.3 + f64::from(i * i % 5));
+            text += &format!("{},{},{sex},{y}\n", 20 + i * 7 % 50, 1000 + i * 131 % 900);
+        }
+        std::fs::write(&path, text).unwrap();
+        for intercept in [true, false] {
+            let request = Request {
+                read: ReadOptions { paths: vec![path.clone()], ..ReadOptions::default() },
+                roles: Roles { target: "y".into(), ..Roles::default() },
+                intercept,
+                ..Request::default()
+            };
+            let encoding = model::load(&request, &Hooks::default()).unwrap().encoding;
+            let p = encoding.width();
+            let unit = |j: usize| (0..p).map(|k| f64::from(u8::from(j == k))).collect::<Vec<f64>>();
+            let m = encoding.original_units(&unit(0)).unwrap().len();
+            let rows = original_units(&encoding, m);
+            assert_eq!((rows.len(), m), (m, p + usize::from(!intercept)));
+            for j in 0..p {
+                for (i, (name, expected)) in
+                    encoding.original_units(&unit(j)).unwrap().into_iter().enumerate()
+                {
+                    let value: f64 = rows[i].iter().filter(|(k, _)| *k == j).map(|(_, t)| t).sum();
+                    assert!(
+                        (value - expected).abs() <= 1e-15 * expected.abs(),
+                        "{name} {j}: {value} {expected}"
+                    );
+                }
+            }
+        }
+    }
 }

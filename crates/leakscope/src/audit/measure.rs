@@ -1,11 +1,13 @@
 //! The measuring pass of core over a table: every record goes to the table of records, and the rows that the page speaks
 //! of get their names.
 
-use super::AttributeSlot;
-use super::measuring::Measuring;
-use super::names::Names;
+use super::explore::EXPLORED;
+use super::measuring::{Measures, Measuring, Named};
 use super::scaling::Prepared;
+use super::{AttributeSlot, Request};
+use crate::labelled::{self, Names};
 use crate::model::class_names;
+use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::fisher::{Eta, Geometry, SetSums};
 use leakscope_core::measure::{Measure, Series, Tally};
@@ -117,6 +119,44 @@ pub(super) enum Records<'a> {
     Elsewhere(RecordsSchema),
 }
 
+/// A pass of core over the records of a table, with their names; and what its series are called.
+pub(super) fn named<P: Measures>(
+    rows: &Dataset,
+    pass: P,
+    slots: &[AttributeSlot],
+    records: Records<'_>,
+) -> Result<(Named<P::State>, SeriesNames, P)> {
+    let series = SeriesNames::of(rows.encoding());
+    let (schema, writer) = match records {
+        Records::None => (None, None),
+        Records::Here(writer) => (None, Some(writer)),
+        Records::Elsewhere(schema) => (Some(schema), None),
+    };
+    let slots = slots.iter().map(|s| (s.free, s.constrained)).collect();
+    let measuring = Measuring { pass, slots, series: series.names.clone(), schema };
+    let found = labelled::run(&measuring, rows, writer)?;
+    Ok((found, series, measuring.pass))
+}
+
+/// [`named`], with the records in a table of the folder where there is one.
+pub(super) fn recorded<T>(
+    request: &Request,
+    rows: &Dataset,
+    slots: &[AttributeSlot],
+    (folder, pending): (Option<&Folder>, &mut Pending),
+    measure: impl FnOnce(Records<'_>) -> Result<T>,
+) -> Result<T> {
+    let Some(folder) = folder else { return measure(Records::None) };
+    let schema = schema(rows.encoding(), slots, request.label_secret)?;
+    if rows.away().is_some() {
+        return measure(Records::Elsewhere(schema));
+    }
+    let mut writer = folder.table("records", schema)?.keeping(rows.len(), EXPLORED);
+    let found = measure(Records::Here(&mut writer))?;
+    pending.tables([writer]);
+    Ok(found)
+}
+
 /// Measures every record.
 pub(super) fn measure(
     rows: &Dataset,
@@ -124,30 +164,17 @@ pub(super) fn measure(
     slots: &[AttributeSlot],
     records: Records<'_>,
 ) -> Result<(Measured, Sets)> {
-    let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
     let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
-    let series = series_of(encoding);
-    let counting = prepared.counting.as_ref().map(Cow::Borrowed);
-    let pass =
-        Measure { geometry: Cow::Borrowed(geometry), series, compared: Cow::Owned(compared), counting };
-    let series_names = SeriesNames::of(encoding);
-    let measuring = Measuring {
-        pass,
-        slots: slots.iter().map(|s| (s.free, s.constrained)).collect(),
-        series: series_names.names.clone(),
-        schema: match &records {
-            Records::None | Records::Here(_) => None,
-            Records::Elsewhere(schema) => Some(schema.clone()),
-        },
+    let pass = Measure {
+        geometry: Cow::Borrowed(&prepared.geometry),
+        series: series_of(rows.encoding()),
+        compared: Cow::Owned(compared),
+        counting: prepared.counting.as_ref().map(Cow::Borrowed),
     };
-    let mut total = match (rows.away(), records) {
-        (Some(away), Records::None | Records::Elsewhere(_)) => measuring.elsewhere(away)?,
-        (_, Records::Here(writer)) => measuring.here(rows, Some(writer))?,
-        (None, Records::None | Records::Elsewhere(_)) => measuring.here(rows, None)?,
-    };
-    measuring.pass.finish(&mut total.found);
+    let (mut total, series, pass) = named(rows, pass, slots, records)?;
+    pass.finish(&mut total.found);
     let (tally, whole, groups) = total.found.into_parts();
-    Ok((Measured { series: series_names, names: total.names, tally }, Sets { whole, groups }))
+    Ok((Measured { series, names: total.names, tally }, Sets { whole, groups }))
 }
 
 /// η alone, for solving for σ.

@@ -10,7 +10,6 @@ mod facts;
 mod inference;
 mod measure;
 mod measuring;
-mod names;
 mod noise;
 mod remarks;
 mod scaling;
@@ -21,9 +20,10 @@ mod tell;
 mod utility;
 
 pub use crate::request::{Limit, Noise, Pair, Request, ScalingChoice, Statistic};
-pub(crate) use measuring::{Measuring, measure_part};
+pub(crate) use measuring::Measuring;
 pub(crate) use noise::solve;
 pub(crate) use scaling::count as count_scaling;
+pub(crate) use score::Scoring;
 
 use crate::bound::data::{Bounding, FIG_4, of_model};
 use crate::coefficients::match_coefficients;
@@ -32,19 +32,13 @@ use crate::model::{Loaded, encode_options, penalty, target_unit, two_class};
 use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use explore::EXPLORED;
 use leakscope_core::fisher::Directions;
 use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
-use leakscope_core::rows::Rows as _;
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::Found;
-use leakscope_table::{
-    Dataset, EncodeOptions, Encoding, Hooks, Kind, Machines, OneHot, ReadOptions, Subset, Table,
-};
-use measure::Records;
+use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Stage, Subset, Table};
 use scaling::Spread;
-use std::sync::Arc;
 use std::time::Instant;
 use tell::Fitted;
 
@@ -91,33 +85,21 @@ impl AttributeSlot {
 
 /// Runs the audit; tables of records go to `folder`, still under temporary names. `on_encoding` is told what the
 /// columns were taken for, before anything is fitted to them.
+///
+/// Where the request's tables are read by machines ([`ReadOptions::machines`](leakscope_table::ReadOptions)), the passes of the encoding, of
+/// the fit, of the noise, of the measurement, of scores and of the utility go to them, and records and scores are written by whoever
+/// measures them, where there is a `folder`. What is no pass (values told apart, noise with a shape, the panel of a secret)
+/// reads the table here.
 pub fn run(
     request: &Request,
     folder: Option<&Folder>,
     hooks: &Hooks,
     on_encoding: &dyn Fn(&Encoding),
 ) -> Result<Outcome> {
-    run_on(request, None, folder, hooks, on_encoding)
-}
-
-/// The same, with the tables read by `machines`: the passes of the encoding, of the fit, of the noise, of the measurement and
-/// of the utility go to them. Records are then written by whoever measures them, where there is a `folder`. What is no pass
-/// (values told apart, noise with a shape, scores, the panel of a secret) reads the table here.
-pub fn run_on(
-    request: &Request,
-    machines: Option<&Arc<dyn Machines>>,
-    folder: Option<&Folder>,
-    hooks: &Hooks,
-    on_encoding: &dyn Fn(&Encoding),
-) -> Result<Outcome> {
     request.check()?;
-    if machines.is_some() && request.family == ModelKind::Softmax {
-        let message = "softmax: its passes are not cut into parts yet: expected linear, logistic or poisson";
-        return Err(Failure::option("model", message));
-    }
     let mut timings = Timings::default();
     let clock = Instant::now();
-    let table = open(&request.read, machines, hooks)?;
+    let table = Table::open_with(&request.read, hooks)?;
     let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
     // Several rows of one person are audited, and never called protected.
     let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
@@ -141,34 +123,28 @@ pub fn run_on(
     let clock = Instant::now();
     let (slots, directions) = attribute_directions(encoding);
     let prepare = |spread: Spread<'_>| scaling::prepare(request, encoding, &model.fit, &directions, spread);
+    let p = model.fit.w.len() as u64;
+    hooks.step(Stage::Matrices, 0, p)?;
     let chosen = noise::choose(request, &loaded, &model, &slots, &prepare, hooks)?;
     let prepared = prepare(chosen.spread())?;
+    hooks.step(Stage::Matrices, p, p)?;
     let geometry = &prepared.geometry;
     let mut pending = Pending::default();
-    let (measured, sets) = match folder {
-        None => measure::measure(rows, &prepared, &slots, Records::None)?,
-        Some(folder) => {
-            let schema = measure::schema(encoding, &slots, request.label_secret)?;
-            if rows.away().is_some() {
-                measure::measure(rows, &prepared, &slots, Records::Elsewhere(schema))?
-            } else {
-                let mut writer = folder.table("records", schema)?.keeping(rows.len(), EXPLORED);
-                let found = measure::measure(rows, &prepared, &slots, Records::Here(&mut writer))?;
-                pending.tables([writer]);
-                found
-            }
-        }
-    };
-    let test = utility::test_rows(request, &table, (encoding, machines), hooks)?;
+    let (measured, sets) = measure::recorded(request, rows, &slots, (folder, &mut pending), |records| {
+        measure::measure(rows, &prepared, &slots, records)
+    })?;
+    let test = utility::test_rows(request, &table, encoding, hooks)?;
     let utility =
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
     let own = model.best.is_none().then_some((&model.fit).into());
+    hooks.step(Stage::Errors, 0, p)?;
     let inference = inference::inference(request, &loaded, own, &chosen)?;
+    hooks.step(Stage::Errors, p, p)?;
     let score = score::score(
         request,
         encoding,
-        &score::OfGlm { prepared: &prepared, two_class: two_class(encoding) },
+        score::of_glm(&prepared, two_class(encoding)),
         &measured,
         folder,
         &mut pending,
@@ -208,14 +184,6 @@ pub fn run_on(
         timings,
     };
     Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
-}
-
-/// Opens a table, to be read here or by machines.
-fn open(read: &ReadOptions, machines: Option<&Arc<dyn Machines>>, hooks: &Hooks) -> Result<Table> {
-    Ok(match machines {
-        None => Table::open(read)?,
-        Some(machines) => Table::open_on(read, machines, hooks)?,
-    })
 }
 
 /// Noise vectors and draws of the panel about a secret.

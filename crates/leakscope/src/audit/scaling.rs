@@ -161,8 +161,7 @@ impl Prepared {
         let Some(counting) = self.counting.as_ref().filter(|c| c.replaces) else {
             return measure::eta_distribution(rows, &self.geometry);
         };
-        let (geometry, counting) = (Cow::Borrowed(&self.geometry), Cow::Borrowed(counting));
-        Ok(rows.run(&CountedEta { geometry, counting })?.eta)
+        Ok(rows.run(&CountedEta { counting: Cow::Borrowed(counting) })?.eta)
     }
 
     /// What the scaling added.

@@ -2,21 +2,19 @@
 
 use super::Request;
 use super::measure::{Measured, id_name};
-use super::names::Names;
 use super::scaling::Prepared;
+use crate::labelled::{self, LabelledPass, Names};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_core::Error as CoreError;
 use leakscope_core::fisher::Records;
 use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
-use leakscope_core::measure::{Extremes, Score, Scores, SoftmaxScore, SoftmaxScores};
+use leakscope_core::measure::{Extremes, Score, SoftmaxScore};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::{Merge, Pass};
 use leakscope_core::rows::{Block, Rows};
-use leakscope_table::{
-    Dataset, DatasetOptions, Encoding, Hooks, Labels, PartMaker, RecordsPart, RecordsSchema,
-};
+use leakscope_table::{Dataset, DatasetOptions, Encoding, Hooks, Labels, RecordsPart, RecordsSchema};
 use leakscope_table::{Subset, Table};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 const SHOWN: usize = 10;
@@ -31,164 +29,161 @@ pub(super) struct Scored {
     pub(super) dropped: u64,
 }
 
-struct State<S> {
-    scores: S,
-    names: Names,
-    part: Option<RecordsPart>,
-}
+/// A pass of core that scores points, as their table sees it.
+pub(crate) trait Scores: Pass {
+    /// What the bytes of the pass with labels are called.
+    const LABELLED: &'static str;
 
-/// What scores points: a model of one kind or the other.
-pub(super) trait Scoring: Sync {
-    /// Scores so far.
-    type Scores: Send;
-    /// None yet; `labelled` where the points have labels.
-    fn start(&self, labelled: bool) -> Self::Scores;
-    /// Adds the points of a block.
-    fn step(&self, labelled: bool, scores: &mut Self::Scores, block: &Block) -> leakscope_core::Result<()>;
-    /// Adds later points.
-    fn merge(scores: &mut Self::Scores, later: Self::Scores);
     /// η of all, and the points of largest η.
-    fn found(scores: &Self::Scores) -> (&Distribution, &Extremes);
+    fn found(state: &Self::State) -> (&Distribution, &Extremes);
+
     /// η, dFIL, loss and gradient norm of the points of the last block.
-    fn last(scores: &Self::Scores) -> [&[f64]; 4];
+    fn last(state: &Self::State) -> [&[f64]; 4];
 }
 
-/// A model with one vector of coefficients.
-pub(super) struct OfGlm<'a> {
-    pub(super) prepared: &'a Prepared,
-    pub(super) two_class: bool,
-}
+impl Scores for Score<'_> {
+    const LABELLED: &'static str = "points, scored and named";
 
-impl OfGlm<'_> {
-    fn pass(&self, labelled: bool) -> Score<'_> {
-        Score {
-            geometry: Cow::Borrowed(&self.prepared.geometry),
-            counting: self.prepared.counting.as_ref().map(Cow::Borrowed),
-            labelled,
-            two_class: self.two_class,
-            most: SHOWN,
-        }
-    }
-}
-
-impl Scoring for OfGlm<'_> {
-    type Scores = Scores;
-
-    fn start(&self, labelled: bool) -> Scores {
-        self.pass(labelled).start()
+    fn found(state: &Self::State) -> (&Distribution, &Extremes) {
+        (&state.eta, &state.most)
     }
 
-    fn step(&self, labelled: bool, scores: &mut Scores, block: &Block) -> leakscope_core::Result<()> {
-        self.pass(labelled).step(scores, block)
-    }
-
-    fn merge(scores: &mut Scores, later: Scores) {
-        scores.merge(later);
-    }
-
-    fn found(scores: &Scores) -> (&Distribution, &Extremes) {
-        (&scores.eta, &scores.most)
-    }
-
-    fn last(scores: &Scores) -> [&[f64]; 4] {
-        let Records { eta, dfil, loss, gradient_norm, .. } = scores.last();
+    fn last(state: &Self::State) -> [&[f64]; 4] {
+        let Records { eta, dfil, loss, gradient_norm, .. } = state.last();
         [eta, dfil, loss, gradient_norm]
     }
 }
 
-/// A model with one vector of coefficients for each class.
-pub(super) struct OfClasses<'a> {
-    pub(super) geometry: &'a SoftmaxGeometry,
-    /// Whether there is a scaling of columns to count, and whether records are measured by it.
-    pub(super) counting: Option<bool>,
-}
+impl Scores for SoftmaxScore<'_> {
+    const LABELLED: &'static str = "points of a softmax model, scored and named";
 
-impl OfClasses<'_> {
-    fn pass(&self, labelled: bool) -> SoftmaxScore<'_> {
-        SoftmaxScore {
-            geometry: self.geometry,
-            counted: self.counting.unwrap_or(false),
-            labelled,
-            most: SHOWN,
-        }
-    }
-}
-
-impl Scoring for OfClasses<'_> {
-    type Scores = SoftmaxScores;
-
-    fn start(&self, labelled: bool) -> SoftmaxScores {
-        self.pass(labelled).start()
+    fn found(state: &Self::State) -> (&Distribution, &Extremes) {
+        (&state.eta, &state.most)
     }
 
-    fn step(&self, labelled: bool, scores: &mut SoftmaxScores, block: &Block) -> leakscope_core::Result<()> {
-        self.pass(labelled).step(scores, block)
-    }
-
-    fn merge(scores: &mut SoftmaxScores, later: SoftmaxScores) {
-        scores.merge(later);
-    }
-
-    fn found(scores: &SoftmaxScores) -> (&Distribution, &Extremes) {
-        (&scores.eta, &scores.most)
-    }
-
-    fn last(scores: &SoftmaxScores) -> [&[f64]; 4] {
-        let SoftmaxRecords { eta, dfil, loss, gradient_norm, .. } = scores.last();
+    fn last(state: &Self::State) -> [&[f64]; 4] {
+        let SoftmaxRecords { eta, dfil, loss, gradient_norm, .. } = state.last();
         [eta, dfil, loss, gradient_norm]
+    }
+}
+
+/// The pass, and what names and writes points.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Scoring<P> {
+    pass: P,
+    /// Quantiles of the training records' η, to rank points against.
+    training: Vec<f64>,
+    /// Columns of the table of a part, where there is to be one.
+    schema: Option<RecordsSchema>,
+}
+
+/// What the pass found, with the names of the points of largest η.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(crate) struct NamedScores<P: Scores> {
+    scores: P::State,
+    names: Names,
+}
+
+impl<P: Scores> NamedScores<P> {
+    fn rows(&self) -> Vec<u64> {
+        P::found(&self.scores).1.records().iter().map(|r| r.row).collect()
+    }
+}
+
+impl<P: Scores> Merge for NamedScores<P> {
+    fn merge(&mut self, later: Self) {
+        self.scores.merge(later.scores);
+        let rows = self.rows();
+        self.names.merge(later.names, rows.into_iter());
+    }
+}
+
+impl<P: Scores> LabelledPass for Scoring<P> {
+    const NAME: &'static str = P::LABELLED;
+    const TABLE: &'static str = "scores";
+    type State = NamedScores<P>;
+
+    fn schema(&self) -> Option<&RecordsSchema> {
+        self.schema.as_ref()
+    }
+
+    fn start(&self) -> NamedScores<P> {
+        NamedScores { scores: self.pass.start(), names: Names::default() }
+    }
+
+    fn step(
+        &self,
+        state: &mut NamedScores<P>,
+        block: &Block,
+        labels: &Labels,
+        table: Option<&mut RecordsPart>,
+    ) -> leakscope_core::Result<()> {
+        self.pass.step(&mut state.scores, block)?;
+        let rows = state.rows();
+        state.names.note(rows.into_iter(), block, labels);
+        Ok(write(table, P::last(&state.scores), labels, &self.training)?)
+    }
+
+    fn fits(&self, state: &NamedScores<P>) -> bool {
+        self.pass.fits(&state.scores)
+    }
+}
+
+/// Scores points by a model with one vector of coefficients; to be told whether they have labels.
+pub(super) fn of_glm<'a>(prepared: &'a Prepared, two_class: bool) -> impl FnOnce(bool) -> Score<'a> {
+    move |labelled| Score {
+        geometry: Cow::Borrowed(&prepared.geometry),
+        counting: prepared.counting.as_ref().map(Cow::Borrowed),
+        labelled,
+        two_class,
+        most: SHOWN,
+    }
+}
+
+/// The same by a model with one vector of coefficients for each class; `counting` says whether there is a scaling of columns to
+/// count, and whether records are measured by it.
+pub(super) fn of_classes<'a>(
+    geometry: &'a SoftmaxGeometry,
+    counting: Option<bool>,
+) -> impl FnOnce(bool) -> SoftmaxScore<'a> {
+    move |labelled| SoftmaxScore {
+        geometry: Cow::Borrowed(geometry),
+        counted: counting.unwrap_or(false),
+        labelled,
+        most: SHOWN,
     }
 }
 
 /// Scores the points of `--score`, if any; their table is `scores`.
-pub(super) fn score<P: Scoring>(
+pub(super) fn score<P: Scores>(
     request: &Request,
     encoding: &Encoding,
-    scoring: &P,
+    scoring: impl FnOnce(bool) -> P,
     measured: &Measured,
     folder: Option<&Folder>,
     pending: &mut Pending,
     hooks: &Hooks,
 ) -> Result<Option<Scored>> {
     let Some(read) = &request.score else { return Ok(None) };
-    let table = Table::open(read)?;
+    let table = Table::open_with(read, hooks)?;
     let options = DatasetOptions { allow_missing_target: true, ..DatasetOptions::default() };
     let rows = Dataset::with_options(&table, encoding, Subset::All, options, hooks)?;
     if rows.is_empty() {
         return Err(Failure::option("score", "there are no rows to score"));
     }
     let labelled = rows.has_target();
-    let training = training_quantiles(&measured.eta);
     let numbers = ["eta", "dfil", "loss", "gradient_norm", "training_rank"].map(String::from).into();
+    let schema = RecordsSchema { id: id_name(encoding), texts: vec![], numbers };
     let mut writer = match folder {
-        Some(folder) => {
-            let schema = RecordsSchema { id: id_name(encoding), texts: vec![], numbers };
-            Some(folder.table("scores", schema)?)
-        }
-        None => None,
+        Some(folder) if rows.away().is_none() => Some(folder.table("scores", schema.clone())?),
+        Some(_) | None => None,
     };
-    let parts = writer.as_ref().map(|w| w.parts());
-    let start = || scoring.start(labelled);
-    let rows_of =
-        |scores: &P::Scores| P::found(scores).1.records().iter().map(|r| r.row).collect::<Vec<u64>>();
-    let (mut total, mut names) = (start(), Names::default());
-    rows.fold_labelled(
-        || State { scores: start(), names: Names::default(), part: parts.as_ref().map(PartMaker::part) },
-        |state, block, labels| {
-            scoring.step(labelled, &mut state.scores, block)?;
-            state.names.note(rows_of(&state.scores).into_iter(), block, labels);
-            write(state.part.as_mut(), P::last(&state.scores), labels, &training).map_err(CoreError::from)
-        },
-        |state| {
-            P::merge(&mut total, state.scores);
-            names.merge(state.names, rows_of(&total).into_iter());
-            if let (Some(writer), Some(part)) = (writer.as_mut(), state.part) {
-                writer.append(part).map_err(CoreError::from)?;
-            }
-            Ok(())
-        },
-    )?;
+    let schema = folder.filter(|_| rows.away().is_some()).map(|_| schema);
+    let scoring = Scoring { pass: scoring(labelled), training: training_quantiles(&measured.eta), schema };
+    let NamedScores { scores, names } = labelled::run(&scoring, &rows, writer.as_mut())?;
     pending.tables(writer);
-    let (eta, most) = P::found(&total);
+    let (eta, most) = P::found(&scores);
     let (eta, most) = (eta.clone(), most.clone());
     Ok(Some(Scored { files: file_names(&table), labelled, eta, most, names, dropped: rows.rows_dropped() }))
 }

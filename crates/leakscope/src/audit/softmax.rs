@@ -1,10 +1,8 @@
 //! The audit of a softmax model: the same document, from a geometry with a vector of coefficients for each class.
 
 use super::assemble;
-use super::explore::EXPLORED;
 use super::facts::{Facts, distance};
-use super::measure::{self, Measured, SeriesNames, series_of};
-use super::names::Names;
+use super::measure::{self, Measured, Records, series_of};
 use super::noise::{Chosen, exposure_in_own_units, made, sigma_for};
 use super::remarks::away_from_minimiser;
 use super::scaling::{self, Spread};
@@ -19,18 +17,19 @@ use crate::model::{Loaded, class_names, coefficient_names, penalty};
 use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
-use leakscope_core::Error as CoreError;
-use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::softmax::{
     self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy, expected_accuracy_under,
 };
 use leakscope_core::glm::{Metric, Minimiser, ModelKind};
-use leakscope_core::measure::{OfClass, Series, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
+use leakscope_core::measure::{OfClass, SoftmaxMeasure, SoftmaxSums};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::Rows;
+use leakscope_core::pass::Runner as _;
+use leakscope_core::rows::Rows as _;
 use leakscope_report::audit::{self as report, Timings};
-use leakscope_table::{Dataset, Encoding, Hooks, Labels, PartMaker, RecordsPart, RecordsWriter, Table};
+use leakscope_table::{Dataset, Encoding, Hooks, Table};
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Multiplications that the curve of utility may take; above, it has fewer points.
@@ -74,7 +73,7 @@ pub(super) fn run(
                 request,
                 || eta_distribution(&unit()?, rows),
                 |attribute| {
-                    let (unit, _) = measured(rows, &unit()?, &slots, None)?;
+                    let (unit, _) = measured(rows, &unit()?, &slots, Records::None)?;
                     exposure_in_own_units(attribute, encoding, &slots, &unit)
                 },
             )?;
@@ -83,22 +82,16 @@ pub(super) fn run(
     };
     let prepared = prepare(chosen.spread())?;
     let mut pending = Pending::default();
-    let mut writer = match folder {
-        Some(folder) => {
-            let schema = measure::schema(encoding, &slots, request.label_secret)?;
-            Some(folder.table("records", schema)?.keeping(rows.len(), EXPLORED))
-        }
-        None => None,
-    };
-    let (measured, sums) = measured(rows, &prepared, &slots, writer.as_mut())?;
-    pending.tables(writer);
-    let test = test_rows(request, table, (encoding, None), hooks)?;
+    let (measured, sums) = measure::recorded(request, rows, &slots, (folder, &mut pending), |records| {
+        measured(rows, &prepared, &slots, records)
+    })?;
+    let test = test_rows(request, table, encoding, hooks)?;
     let utility = test.as_ref().map(|t| utility(t, &model.fit, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, loaded, (&model.fit).into(), &chosen, test.as_ref())?;
     let own = model.best.is_none().then_some((&model.fit).into());
     let inference = inference::inference(request, loaded, own, &chosen)?;
-    let scoring = score::OfClasses { geometry: &prepared.geometry, counting: prepared.counting };
-    let score = score::score(request, encoding, &scoring, &measured, folder, &mut pending, hooks)?;
+    let scoring = score::of_classes(&prepared.geometry, prepared.counting);
+    let score = score::score(request, encoding, scoring, &measured, folder, &mut pending, hooks)?;
     let secret = match &request.secret {
         Some(name) => {
             let minimiser = model.best.is_none().then(|| Minimiser::Softmax(model.fit.clone()));
@@ -142,7 +135,7 @@ pub(super) fn solve(request: &Request, loaded: &Loaded, fit: &SoftmaxFit) -> Res
     let (slots, directions) = attribute_directions(encoding);
     let exposure = |sigma: f64, attribute: &str| {
         let prepared = prepare(request, encoding, fit, &directions, Spread::Isotropic(sigma))?;
-        let (found, _) = measured(rows, &prepared, &slots, None)?;
+        let (found, _) = measured(rows, &prepared, &slots, Records::None)?;
         exposure_in_own_units(attribute, encoding, &slots, &found)
     };
     let eta = |sigma: f64| {
@@ -195,92 +188,26 @@ fn prepare(
 
 /// η alone, for solving for σ.
 fn eta_distribution(prepared: &Prepared, rows: &Dataset) -> Result<Distribution> {
-    let mut total = Distribution::default();
-    rows.as_rows().fold(
-        || (Distribution::default(), SoftmaxRecords::default()),
-        |(eta, records), block| {
-            match prepared.counting {
-                Some(true) => prepared.geometry.counted(block, records)?,
-                Some(false) | None => prepared.geometry.records(block, records)?,
-            }
-            eta.extend(&records.eta);
-            Ok(())
-        },
-        |(eta, _)| {
-            total.merge(eta);
-            Ok(())
-        },
-    )?;
-    Ok(total)
+    let counted = prepared.counting.unwrap_or(false);
+    Ok(rows.run(&SoftmaxEta { geometry: Cow::Borrowed(&prepared.geometry), counted })?.eta)
 }
 
-struct State {
-    found: SoftmaxMeasured,
-    names: Names,
-    part: Option<RecordsPart>,
-}
-
-/// Measures every record; their table goes to `writer`.
+/// Measures every record.
 fn measured(
     rows: &Dataset,
     prepared: &Prepared,
     slots: &[AttributeSlot],
-    mut writer: Option<&mut RecordsWriter>,
+    records: Records<'_>,
 ) -> Result<(Measured, SoftmaxSums)> {
-    let (encoding, geometry) = (rows.encoding(), &prepared.geometry);
-    let parts: Option<PartMaker> = writer.as_ref().map(|w| w.parts());
-    let compared: Vec<usize> = slots.iter().map(|slot| slot.free).collect();
-    let series = series_of(encoding);
-    let pass = SoftmaxMeasure { geometry, series, compared: &compared, counting: prepared.counting };
-    let series_names = SeriesNames::of(encoding);
-    let mut total = State { found: pass.start(), names: Names::default(), part: None };
-    let start =
-        || State { found: pass.start(), names: Names::default(), part: parts.as_ref().map(PartMaker::part) };
-    rows.fold_labelled(
-        start,
-        |state, block, labels| {
-            pass.step(&mut state.found, block)?;
-            state.names.note(state.found.rows_to_name(), block, labels);
-            let named: Vec<&str> = (0..block.len())
-                .map(|i| series_names.names.get(series.index(block, i) as usize).map_or("", String::as_str))
-                .collect();
-            let secret = geometry.release().label_secret;
-            let Some(part) = &mut state.part else { return Ok(()) };
-            let records = state.found.last();
-            write(part, records, labels, slots, (series, &named), secret).map_err(CoreError::from)
-        },
-        |state| {
-            total.found.merge(state.found);
-            total.names.merge(state.names, total.found.rows_to_name());
-            if let (Some(writer), Some(part)) = (writer.as_deref_mut(), state.part) {
-                writer.append(part).map_err(CoreError::from)?;
-            }
-            Ok(())
-        },
-    )?;
+    let pass = SoftmaxMeasure {
+        geometry: Cow::Borrowed(&prepared.geometry),
+        series: series_of(rows.encoding()),
+        compared: slots.iter().map(|slot| slot.free).collect(),
+        counting: prepared.counting,
+    };
+    let (total, series, _) = measure::named(rows, pass, slots, records)?;
     let (tally, sums) = total.found.into_parts();
-    Ok((Measured { series: series_names, names: total.names, tally }, sums))
-}
-
-fn write(
-    part: &mut RecordsPart,
-    records: &SoftmaxRecords,
-    labels: &Labels,
-    slots: &[AttributeSlot],
-    (series, named): (Series, &[&str]),
-    label_secret: bool,
-) -> leakscope_table::Result<()> {
-    let count = records.attribute_eta.len().checked_div(named.len()).unwrap_or(0);
-    for (i, name) in named.iter().enumerate() {
-        let of_record = &records.attribute_eta[i * count..(i + 1) * count];
-        let mut numbers = vec![records.eta[i], records.dfil[i], records.loss[i], records.gradient_norm[i]];
-        numbers.extend(slots.iter().map(|s| of_record[s.free]));
-        numbers.extend(slots.iter().filter_map(|s| s.constrained).map(|k| of_record[k]));
-        numbers.extend(label_secret.then(|| records.label_eta[i]));
-        let texts: &[&str] = if series == Series::All { &[] } else { &[name] };
-        part.push_at(labels.positions[i], &labels.ids[i], texts, &numbers)?;
-    }
-    Ok(())
+    Ok((Measured { series, names: total.names, tally }, sums))
 }
 
 /// The expected accuracy on held-out rows at each noise: an integral, and no simulation.

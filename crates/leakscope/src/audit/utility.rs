@@ -10,9 +10,8 @@ use leakscope_core::glm::{Metric, Utility as UtilityPass};
 use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::audit::{Utility, UtilityPoint};
-use leakscope_table::{Dataset, Encoding, Hooks, Machines, Subset, Table};
+use leakscope_table::{Dataset, Encoding, Hooks, Subset, Table};
 use std::borrow::Cow;
-use std::sync::Arc;
 
 const POINTS: usize = 49;
 
@@ -32,11 +31,11 @@ pub(super) struct TestRows {
 pub(super) fn test_rows(
     request: &Request,
     table: &Table,
-    (encoding, machines): (&Encoding, Option<&Arc<dyn Machines>>),
+    encoding: &Encoding,
     hooks: &Hooks,
 ) -> Result<Option<TestRows>> {
     let (rows, flag) = if let Some(read) = &request.test {
-        (Dataset::new(&super::open(read, machines, hooks)?, encoding, Subset::All, hooks)?, "test")
+        (Dataset::new(&Table::open_with(read, hooks)?, encoding, Subset::All, hooks)?, "test")
     } else if request.holdout.is_some() {
         (Dataset::new(table, encoding, Subset::HeldOut, hooks)?, "holdout")
     } else {

@@ -5,13 +5,14 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::{Loaded, penalty};
 use crate::request::Request;
+use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Options, counted, most_even};
 use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::Rows;
 use leakscope_report::balance::{Counted, CountedEta};
 
-/// Multiplications that counting may take, a few seconds of them: n q³ for every iteration.
-const MOST_WORK: f64 = 2e10;
+/// Multiplications that counting may take, a second of them: n q³ for every iteration, of every iteration that is looked at.
+const MOST_WORK: f64 = 2e9;
 
 /// Counted η of the iteration that is kept and of the most even one; `None` where it is not known, or costs too much.
 pub(super) fn counting(
@@ -21,14 +22,18 @@ pub(super) fn counting(
     (kept, fit): (usize, &Minimiser),
 ) -> Result<Option<Counted>> {
     let (n, q) = (loaded.rows.len() as f64, fit.w().len() as f64);
-    if n * q.powi(3) * (kept + 1) as f64 > MOST_WORK {
+    let iterations = (kept + 1) as f64;
+    if n * q.powi(3) * iterations * iterations > MOST_WORK {
         return Ok(None);
     }
     let model = (request.family, penalty(request));
     let explained = |e| explain(e, &loaded.encoding, request.l2);
-    let Some(own) = counted(&loaded.rows, model, options, &[], kept).map_err(explained)? else {
-        return Ok(None);
+    let own = match counted(&loaded.rows, model, options, &[], kept) {
+        // Rows that an engine holds are not read here, and counting reads them.
+        Err(CoreError::Source(_)) => return Ok(None),
+        other => other.map_err(explained)?,
     };
+    let Some(own) = own else { return Ok(None) };
     let even = most_even(&loaded.rows, model, options, &[], kept).map_err(explained)?;
     let (iteration, even) = even.unwrap_or((kept, own.clone()));
     Ok(Some(Counted { kept: of(&own), most_even: iteration, at_most_even: of(&even) }))

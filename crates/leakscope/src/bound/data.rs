@@ -2,6 +2,7 @@
 //! value (Guo §6.2), one bound per record, beside what attacks achieve, what noise costs and what ε would say.
 
 use super::empty;
+use super::guesses::{Guessed, Guesses};
 use super::noise_figures::figures;
 use crate::attack::{self, Playing};
 use crate::balance::directions;
@@ -22,6 +23,7 @@ use leakscope_core::error::shown;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Minimiser, ModelKind};
+use leakscope_core::pass;
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
@@ -139,14 +141,16 @@ impl Game {
         sigmas: &[f64],
         simulation: Option<Simulation>,
     ) -> leakscope_core::Result<(RecordBounds, u64)> {
-        let p = fit.free();
-        let start = || RecordBounds::new(self.prior.clone(), sigmas, rows.len(), simulation);
-        let mut total = start()?;
-        let mut left_out = 0;
-        type State = (leakscope_core::Result<RecordBounds>, u64);
-        let none = || -> State { (start(), 0) };
-        let add = |(state, left_out): &mut State, refits: Refits<'_>| {
-            let Ok(state) = state else { return Ok(()) };
+        let none = RecordBounds::new(self.prior.clone(), sigmas, rows.len(), simulation)?;
+        if let Minimiser::Glm(fit) = fit
+            && fit.family == Family::Linear
+        {
+            // The candidates of a record need no other rows: a pass, which may run anywhere.
+            let Guessed { bounds, left_out, .. } = pass::run(&Guesses::new(self, fit, none)?, rows)?;
+            return Ok((bounds, left_out));
+        }
+        let (p, mut total, mut left_out) = (fit.free(), none.clone(), 0);
+        let add = |(state, left_out): &mut (RecordBounds, u64), refits: Refits<'_>| {
             if self.secret.truth(refits.x).is_none() {
                 *left_out += 1;
                 return Ok(());
@@ -156,15 +160,16 @@ impl Game {
                 None => state.add(refits.row, p, refits.delta),
             }
         };
-        let merge = |(state, left): State| {
-            total.merge(state?);
+        let merge = |(state, left): (RecordBounds, u64)| {
+            total.merge(state);
             left_out += left;
             Ok(())
         };
+        let start = || (none.clone(), 0);
         match fit {
-            Minimiser::Glm(fit) => for_each_record(rows, fit, &self.secret, none, add, merge)?,
+            Minimiser::Glm(fit) => for_each_record(rows, fit, &self.secret, start, add, merge)?,
             Minimiser::Softmax(fit) => {
-                for_each_record_of_classes(rows, fit, &self.secret, none, add, merge)?;
+                for_each_record_of_classes(rows, fit, &self.secret, start, add, merge)?;
             }
         }
         Ok((total, left_out))
@@ -284,6 +289,7 @@ pub(crate) fn of_model(
         data: Some(data),
         seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
         warnings,
+        redact: request.redact,
         ..empty(setting)
     })
 }

@@ -8,9 +8,11 @@
 
 pub mod curve;
 pub mod data;
+mod guesses;
 mod noise_figures;
 mod request;
 
+pub(crate) use guesses::Guesses;
 pub use request::{BoundRequest, CurveKind, MechanismKind, answer};
 
 use crate::Result;
@@ -19,6 +21,7 @@ use leakscope_core::bound::{Channel, Encodings, Prior, bounds, estimation};
 use leakscope_core::dp::Accountant;
 use leakscope_report::bound::{Estimation, Found, Row, SCHEMA};
 use leakscope_report::format::{self, share, share_at_most};
+use leakscope_report::verdict::of_bound;
 use leakscope_report::words::{self, adjacency, release};
 use std::fmt::Write;
 
@@ -108,6 +111,7 @@ fn empty(setting: String) -> Found {
         figures: vec![],
         seed: None,
         warnings: vec![],
+        redact: false,
     }
 }
 
@@ -143,7 +147,11 @@ pub fn of_eta(eta: f64, spread: Option<f64>) -> Found {
 
 /// A screenful of text.
 pub fn summary(f: &Found) -> String {
-    let mut text = String::new();
+    // What stands in the place of a verdict is among the lines below.
+    let mut text = match f.said.is_empty() && !f.bounds.is_empty() {
+        true => of_bound(f).lines() + "\n",
+        false => String::new(),
+    };
     if let (Some(candidates), Some(most_likely)) = (f.candidates, f.most_likely) {
         let _ = match &f.data {
             Some(d) => writeln!(

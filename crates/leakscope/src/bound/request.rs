@@ -283,7 +283,7 @@ fn epsilon_curve(args: &BoundRequest) -> Result<Found> {
 fn stated_prior(args: &BoundRequest) -> Result<Prior> {
     match (args.candidates.as_slice(), args.prior.as_slice()) {
         ([m], []) => Ok(Prior::uniform(*m)?),
-        ([], [_, ..]) => Ok(Prior::given(args.prior.clone())?),
+        ([], [_, ..]) => Prior::given(args.prior.clone()).map_err(|e| Failure::option("prior", e)),
         ([], []) => Err(Failure::option(
             "candidates",
             "say how many values the secret has, or ⟨prior⟩ P,… or ⟨data⟩ FILE",

@@ -1,32 +1,53 @@
 //! A plan: what is asked of which files, and how far it has come.
 
-use super::folder::{ABOUT, About, AnswerFolder, PlannedTable, WORK, part_file, read_json, write_whole};
-use super::{VERSION, part_of, records_of};
+use super::board::{Board, Due, write_whole};
+use super::folder::{AnswerFolder, PlannedTable};
+use super::{VERSION, read_json, records_of};
 use crate::audit::{self, Request};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_report::Audit;
-use leakscope_table::{Hooks, Machines, ReadOptions, RecordsFormat, Table};
+use leakscope_table::{Hooks, Machines, RecordsFormat, Table};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use super::folder::Due;
-
 /// What `plan.json` says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Written {
-    version: String,
-    request: Request,
-    tables: Vec<PlannedTable>,
+pub(super) struct Written {
+    pub(super) version: String,
+    /// The audit; absent where somebody asks and waits.
+    pub(super) request: Option<Request>,
+    pub(super) tables: Vec<PlannedTable>,
+}
+
+impl Written {
+    /// That of a folder.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: String,
+        }
+        let file = path.join(FILE);
+        let Head { version } = read_json(&file, "description")?;
+        if version != VERSION {
+            return Err(Failure::Message(format!(
+                "{} was made by version {version}, this is {VERSION}: use one version everywhere",
+                file.display()
+            )));
+        }
+        read_json(&file, "description")
+    }
 }
 
 /// An audit in a folder that all machines see.
 #[derive(Debug)]
 pub struct Plan {
     path: PathBuf,
-    written: Written,
+    board: Board,
+    request: Request,
+    tables: Vec<PlannedTable>,
 }
 
 /// How far a plan has come.
@@ -44,7 +65,7 @@ enum Replayed {
     Audit(Box<Audit>),
 }
 
-const FILE: &str = "plan.json";
+pub(super) const FILE: &str = "plan.json";
 
 impl Plan {
     /// Plans an audit: checks the request, finds the splits of the tables and writes the first pass.
@@ -53,12 +74,10 @@ impl Plan {
     /// Those of an audit that need no row; for a folder that holds another plan.
     pub fn new(path: &Path, request: &Request, hooks: &Hooks) -> Result<Self> {
         request.check()?;
-        let mut request = request.clone();
-        // Whoever runs a part may be in another folder, and all must draw the same.
-        request.seed = request.seed.or_else(|| Some(crate::seed::drawn()));
-        for read in std::iter::once(&mut request.read).chain(&mut request.test).chain(&mut request.score) {
-            absolute(read)?;
-        }
+        // All must draw the same.
+        let request =
+            Request { seed: request.seed.or_else(|| Some(crate::seed::drawn())), ..request.clone() };
+        let request = absolute(request)?;
         // A folder that stays empty goes again.
         let _folder = Folder::open(path, RecordsFormat::Parquet)?;
         if path.join(FILE).exists() {
@@ -67,20 +86,21 @@ impl Plan {
                 let text = |r: &Request| serde_json::to_string(&Request { seed: None, ..r.clone() }).ok();
                 text(a) == text(b)
             };
-            if same(&there.written.request, &request) {
+            if same(&there.request, &request) {
                 return Ok(there);
             }
             let message = format!("{} holds another plan: choose an empty folder", path.display());
             return Err(Failure::option("out", message));
         }
         let mut tables = vec![];
-        for read in std::iter::once(&request.read).chain(&request.test) {
+        for read in std::iter::once(&request.read).chain(&request.test).chain(&request.score) {
             let splits = Table::open(read)?.cut(hooks)?;
             tables.push(PlannedTable { read: read.clone(), splits });
         }
+        let plan = Self { path: path.into(), board: Board::new(path), request, tables };
+        let (request, tables) = (Some(plan.request.clone()), plan.tables.clone());
         let written = Written { version: VERSION.into(), request, tables };
         let text = serde_json::to_string_pretty(&written).map_err(|e| Failure::Message(e.to_string()))?;
-        let plan = Self { path: path.into(), written };
         // The plan is there once its first pass is known to make sense.
         let Replayed::Due(_) = plan.replay(hooks)? else {
             let message =
@@ -96,19 +116,19 @@ impl Plan {
     /// # Errors
     /// Where there is none, or where it was made by another version.
     pub fn open(path: &Path) -> Result<Self> {
-        #[derive(Deserialize)]
-        struct Head {
-            version: String,
-        }
-        let file = path.join(FILE);
-        let Head { version } = read_json(&file, "description")?;
-        if version != VERSION {
-            return Err(Failure::Message(format!(
-                "{} was made by version {version}, this is {VERSION}: use one version everywhere",
-                file.display()
-            )));
-        }
-        Ok(Self { path: path.into(), written: read_json(&file, "description")? })
+        Self::of_worker(path)?.ok_or_else(|| {
+            let place = path.display();
+            Failure::Message(format!(
+                "{place} is no plan: somebody asks there and waits; start `leakscope worker {place}`"
+            ))
+        })
+    }
+
+    /// The same; `None` where somebody asks and waits.
+    pub(super) fn of_worker(path: &Path) -> Result<Option<Self>> {
+        let Written { request, tables, .. } = Written::open(path)?;
+        let board = Board::new(path);
+        Ok(request.map(|request| Self { path: path.into(), board, request, tables }))
     }
 
     /// The folder of the result.
@@ -118,36 +138,15 @@ impl Plan {
 
     /// Names of the passes so far, in their order.
     pub fn passes(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.path.join("passes")).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter(|e| e.path().join(WORK).exists())
-            .map(|e| e.file_name().to_string_lossy().into_owned())
-            .collect();
-        let number = |name: &String| name.split('-').next().and_then(|n| n.parse::<usize>().ok());
-        names.sort_by_key(number);
-        names
-    }
-
-    pub(super) fn pass_folder(&self, pass: &str) -> PathBuf {
-        self.path.join("passes").join(pass)
-    }
-
-    pub(super) fn about(&self, pass: &str) -> Result<About> {
-        if !self.passes().iter().any(|name| name == pass) {
-            let known = self.passes().join(", ");
-            let message = format!("`{pass}` is no pass of this plan yet; it has {known}");
-            return Err(Failure::option("pass", message));
-        }
-        read_json(&self.pass_folder(pass).join(ABOUT), "pass")
+        self.board.passes()
     }
 
     /// Parts of a pass that have no answer yet.
+    ///
+    /// # Errors
+    /// For a pass that is not there.
     pub fn missing(&self, pass: &str) -> Result<Vec<usize>> {
-        let (about, folder) = (self.about(pass)?, self.pass_folder(pass));
-        if folder.join("merged").exists() {
-            return Ok(vec![]);
-        }
-        Ok((0..about.parts).filter(|part| !part_file(&folder, *part).exists()).collect())
+        self.board.missing(pass)
     }
 
     /// Computes a part of a pass, and leaves its answer in the folder.
@@ -155,24 +154,7 @@ impl Plan {
     /// # Errors
     /// They name the part.
     pub fn run(&self, pass: &str, part: usize, hooks: &Hooks) -> Result<()> {
-        let (about, folder) = (self.about(pass)?, self.pass_folder(pass));
-        if part >= about.parts {
-            let last = about.parts - 1;
-            let message = format!("{part}: pass {pass} has the parts 0 to {last}");
-            return Err(Failure::option("part", message));
-        }
-        let table = self.written.tables.get(about.table);
-        let splits = &table.ok_or_else(|| Failure::Message("the plan has no such table".into()))?.splits;
-        let file = folder.join(WORK);
-        let work = fs::read(&file).map_err(|e| Failure::Message(format!("{}: {e}", file.display())))?;
-        let records = self.records();
-        fs::create_dir_all(&records).map_err(|e| Failure::Message(format!("{}: {e}", records.display())))?;
-        let answer = part_of(&work, splits, part, Some(&records), hooks)?;
-        Ok(write_whole(&part_file(&folder, part), &answer)?)
-    }
-
-    fn records(&self) -> PathBuf {
-        self.path.join("records")
+        self.board.run(pass, part, hooks)
     }
 
     /// Merges what is there, and says what is due; the result is written when nothing is.
@@ -191,11 +173,12 @@ impl Plan {
 
     /// The audit, with the answers of the passes in the place of passes: what is there is not computed again.
     fn replay(&self, hooks: &Hooks) -> Result<Replayed> {
-        let folder = Arc::new(AnswerFolder::new(&self.path, &self.written.tables));
+        let folder = Arc::new(AnswerFolder::new(&self.path, &self.tables));
         let machines: Arc<dyn Machines> = Arc::<AnswerFolder>::clone(&folder);
         // Its tables stay in memory: records are written part by part.
         let results = Folder::in_memory();
-        let found = audit::run_on(&self.written.request, Some(&machines), Some(&results), hooks, &|_| {});
+        let request = self.request.clone().on(&machines);
+        let found = audit::run(&request, Some(&results), hooks, &|_| {});
         match (found, folder.due()) {
             (_, Some(due)) => Ok(Replayed::Due(due)),
             (Ok(outcome), None) => Ok(Replayed::Audit(Box::new(outcome.audit))),
@@ -205,10 +188,27 @@ impl Plan {
 
     fn publish(&self, mut audit: Audit) -> Result<(Audit, Vec<PathBuf>)> {
         let folder = Folder::open(&self.result(), RecordsFormat::Parquet)?;
-        let (from, to) = (self.records(), self.result().join("records"));
-        let parts = self.written.tables.first().map_or(0, |t| t.splits.splits.len());
-        let failed = |path: &Path, e: std::io::Error| Failure::Message(format!("{}: {e}", path.display()));
-        fs::create_dir_all(&to).map_err(|e| failed(&to, e))?;
+        audit.tables.clear();
+        let mut tables = vec![("records", 0)];
+        tables.extend(self.request.score.is_some().then(|| ("scores", self.tables.len() - 1)));
+        let mut moved = vec![];
+        for (name, table) in tables {
+            let parts = self.tables.get(table).map_or(0, |t| t.splits.splits.len());
+            moved.push(self.publish_table(name, parts)?);
+            audit.tables.push(name.into());
+        }
+        let mut pending = Pending::default();
+        folder.page(&mut pending, "audit", &leakscope_report::page(&audit))?;
+        folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
+        let mut written = folder.publish(pending)?;
+        written.extend(moved);
+        Ok((audit, written))
+    }
+
+    /// Moves what the parts left of a table to the result.
+    fn publish_table(&self, name: &str, parts: usize) -> Result<PathBuf> {
+        let (from, to) = (self.path.join(name), self.result().join(name));
+        fs::create_dir_all(&to).map_err(|e| Failure::Message(format!("{}: {e}", to.display())))?;
         for part in 0..parts {
             let (new, old) = (from.join(records_of(part)), to.join(records_of(part)));
             match fs::rename(&new, &old) {
@@ -216,29 +216,24 @@ impl Plan {
                 Err(e) => {
                     let path = new.display();
                     return Err(Failure::Message(format!(
-                        "part {part}: its records are gone ({path}: {e}): run that part of the pass `records` again"
+                        "part {part}: its {name} are gone ({path}: {e}): run that part of the pass `{name}` again"
                     )));
                 }
                 Ok(()) => {}
             }
         }
-        let mut pending = Pending::default();
-        audit.tables = vec!["records".into()];
-        folder.page(&mut pending, "audit", &leakscope_report::page(&audit))?;
-        folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
-        let mut written = folder.publish(pending)?;
-        written.push(to);
         let _ = fs::remove_dir(from);
-        Ok((audit, written))
+        Ok(to)
     }
 }
 
-fn absolute(read: &mut ReadOptions) -> Result<()> {
-    for path in &mut read.paths {
-        if path.as_os_str() != "-" {
+/// The request with names of files that hold in any folder: whoever runs a part may be in another.
+pub(super) fn absolute(mut request: Request) -> Result<Request> {
+    for read in std::iter::once(&mut request.read).chain(&mut request.test).chain(&mut request.score) {
+        for path in read.paths.iter_mut().filter(|path| path.as_os_str() != "-") {
             *path = fs::canonicalize(&path)
                 .map_err(|e| Failure::Data(format!("cannot read {}: {e}", path.display())))?;
         }
     }
-    Ok(())
+    Ok(request)
 }

@@ -99,6 +99,7 @@ fn compared(source: &Source) -> Compared {
         colour: verdict.colour,
         headline: verdict.headline,
         eta: source.document.eta(),
+        added: source.document.added(),
     }
 }
 

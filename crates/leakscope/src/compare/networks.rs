@@ -31,13 +31,24 @@ pub(super) fn training(t: &Training) -> Vec<Numbers> {
             records.over_records("own ε", epsilon);
         }
     }
+    let mut added = Numbers::new(
+        "What is added to gradients",
+        "Before the clip, learned on public records: as it was in the last step.",
+    );
+    if let Some(p) = t.public.as_ref().and_then(|p| p.perturbation.as_ref()) {
+        added.setting("norm", Form::Number, p.norm);
+        added.setting("cosine with the average public gradient", Form::Number, p.cosine);
+        added.setting("difference between records, share of the norm", Form::Share, p.spread);
+        added.setting("relative Jacobian of public records without it", Form::Number, p.without);
+        added.leak("relative Jacobian of public records with it", Form::Number, p.with);
+    }
     let mut utility = Numbers::new("Utility", "What the network is good for at the end of the run.");
     if let Some(point) = t.history.last() {
         utility.shield("accuracy", Form::Share, point.accuracy);
         utility.leak("loss of the records that accuracy is measured on", Form::Number, point.watched_loss);
         utility.leak("training loss", Form::Number, point.loss);
     }
-    vec![settings, promise, records, utility]
+    vec![settings, promise, records, utility, added]
 }
 
 /// Those of an audit of a network.

@@ -6,6 +6,7 @@ use leakscope_report::account::Costs;
 use leakscope_report::calibrate::{Aim, Calibration, Leakage};
 use leakscope_report::comparison::{EtaOver, Kind};
 use leakscope_report::document::net::{AUDIT_SCHEMA, NetAudit};
+use leakscope_report::document::public::PerturbationKind;
 use leakscope_report::document::training::{TRAINING_SCHEMA, Training};
 use leakscope_report::informed::Informed;
 use leakscope_report::inversion::Inversion;
@@ -372,6 +373,26 @@ impl Document {
             | Self::Bound(_)
             | Self::Training(_)
             | Self::Canary(_)
+            | Self::Account(_)
+            | Self::Calibrate(_)
+            | Self::Inversion(_)
+            | Self::Membership(_)
+            | Self::Informed(_) => None,
+        }
+    }
+
+    /// What a training run added to gradients.
+    pub(super) fn added(&self) -> Option<PerturbationKind> {
+        match self {
+            Self::Training(d) => d.public.as_ref()?.perturbation.map(|p| p.variant),
+            Self::Audit(_)
+            | Self::Balance(_)
+            | Self::Release(_)
+            | Self::NetAudit(_)
+            | Self::Attack(_)
+            | Self::Bound(_)
+            | Self::Canary(_)
+            | Self::TextAudit(_)
             | Self::Account(_)
             | Self::Calibrate(_)
             | Self::Inversion(_)

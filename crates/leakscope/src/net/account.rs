@@ -15,16 +15,18 @@ use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Data, Real,
     leak::Label,
+    perturb::Variant,
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
+use leakscope_report::format;
 use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
     PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_report::text::{TextTraining, Unit};
 use leakscope_table::{RecordsSchema, RecordsWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the run does not know of itself.
 pub(crate) struct Facts {
@@ -43,6 +45,27 @@ pub(crate) struct Facts {
     pub(crate) leaves: String,
     /// Of a language model.
     pub(crate) text: Option<TextTraining>,
+    /// What to know of a run whose place this one takes.
+    pub(crate) replaced: Option<String>,
+    /// Whether the page names no record.
+    pub(crate) redact: bool,
+}
+
+/// What to know of a run that another one takes the place of: it is gone, and what it told is not.
+pub(crate) fn replaced(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join(TRAINING)).ok()?;
+    let earlier = serde_json::from_str::<Training>(&text).ok();
+    let promise = earlier.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
+    let promised = promise.map(|p| {
+        let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
+        format!(", which stated ε = {epsilon} at δ = {delta}")
+    });
+    Some(format!(
+        "This run took the place of an earlier one in this folder{}. If the model of that one left the house, what it told still \
+         counts: runs on the same records add up, their ε and their δ too, and this page states its own alone. Give each run a folder \
+         of its own.",
+        promised.unwrap_or_default()
+    ))
 }
 
 impl Facts {
@@ -66,7 +89,7 @@ pub(crate) fn finish<T: Real>(
     plan: &Plan,
     (folder, model): (&Folder, &[Stored]),
 ) -> Result<(Training, Vec<PathBuf>)> {
-    let budgets = ended.run.budgets();
+    let budgets = ended.run.budgets()?;
     // The checkpoint is kept whatever comes of this.
     let mut training = crate::output::complete(training(ended, data, facts, plan, &budgets)?)?;
     let mut pending = Pending::default();
@@ -163,6 +186,7 @@ pub(crate) fn training<T: Real>(
         public: ended.start.public_use(perturbation(run)),
         text: f.text.clone(),
         seconds: ended.seconds,
+        redact: f.redact,
     })
 }
 
@@ -171,11 +195,17 @@ fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
     let (how, records) = run.perturbing()?;
     let last = run.perturbed()?;
     Some(Perturbation {
-        variant: PerturbationKind::Average,
+        variant: match how.variant {
+            Variant::Average => PerturbationKind::Average,
+            Variant::Constant => PerturbationKind::Constant,
+            Variant::Network => PerturbationKind::Network,
+            Variant::Thesis => PerturbationKind::Thesis,
+        },
         lambda: how.lambda,
         records: records as u64,
         norm: last.norm,
         cosine: last.cosine,
+        spread: last.spread,
         without: last.without,
         with: last.with,
     })
@@ -285,7 +315,7 @@ fn filtered<T: Real>(ended: &Ended<'_, T>, data: &Data<T>, plan: &Plan, names: &
 
 fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
-    let mut out = Vec::new();
+    let mut out: Vec<String> = f.replaced.iter().cloned().collect();
     if config.privacy.is_some() {
         match config.randomness {
             Randomness::System => out.push(

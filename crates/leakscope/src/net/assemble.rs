@@ -243,6 +243,7 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         compared: f.asked.other.as_ref().map(|o| compared(o, &f.other)),
         training: f.asked.model.training.clone().map(Box::new),
         warnings: warnings(f),
+        redact: f.asked.redact,
     }
 }
 
@@ -310,8 +311,8 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
         (Clip::Hard { bound }, Signal::Released) if m.plis != Plis::Skip && beyond(bound) > 0 => {
             out.push(format!(
                 "{} of {} gradients are longer than the hard clip C. What is released of them has the length C whatever the \
-                 record is, so their PLIS is 0: train with `clip-kind = gelu`, which leaves a little, or ask for \
-                 `plis = raw`, PLIS before the clip.",
+                 record is, so their PLIS is 0: train with ⟨clip_kind=gelu⟩, which leaves a little, or ask for \
+                 ⟨plis=raw⟩, PLIS before the clip.",
                 beyond(bound),
                 f.leaks.len()
             ));

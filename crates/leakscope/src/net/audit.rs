@@ -62,6 +62,8 @@ pub struct NetAuditRequest {
     pub precision: Option<Precision>,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 /// How the trace of the information is computed.
@@ -100,6 +102,7 @@ impl Default for NetAuditRequest {
             format: RecordsFormat::default(),
             precision: None,
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -201,6 +204,7 @@ fn run_in<T: Real>(
         tabled,
         scale,
         seed,
+        redact: args.redact,
     };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;

@@ -237,6 +237,7 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
         compared: None,
         training: None,
         warnings: e.warnings.clone(),
+        redact: false,
     }
 }
 

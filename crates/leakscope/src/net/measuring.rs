@@ -72,6 +72,8 @@ pub(super) struct Asked<T> {
     pub(super) tabled: bool,
     pub(super) scale: [f64; 2],
     pub(super) seed: u64,
+    /// Whether the page names no record.
+    pub(super) redact: bool,
 }
 
 /// Everything that was found.

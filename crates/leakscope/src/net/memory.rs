@@ -159,6 +159,7 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
         tabled,
         scale: [0.0, 1.0],
         seed,
+        redact: args.redact,
     };
     let total = asked.passes();
     let found = found(asked, &|done| tick(hooks, done, total))?;

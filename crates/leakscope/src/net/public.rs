@@ -1,6 +1,7 @@
 //! Public records: what a network learns from them before the run costs no private record anything.
 
 use super::data::{Names, Part, Reading, Source};
+use super::memory::NetArrays;
 use super::table::Which;
 use super::train::TrainRequest;
 use super::{memory, model};
@@ -10,7 +11,7 @@ use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
     leak::Label,
-    perturb::Perturbing,
+    perturb::{Perturbing, Variant},
     train::{Optimizer, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 use leakscope_report::net::Pretraining;
@@ -47,13 +48,62 @@ pub enum OptimizerKind {
     Adam,
 }
 
-/// How gradients are perturbed before the clip, learned on public records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum PerturbKind {
-    /// By the average public gradient times one number
-    Average,
+/// How the perturbation of gradients is learned; what is absent is as published.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PerturbTraining {
+    /// λ; absent: 1000.
+    pub lambda: Option<f64>,
+    /// Passes over the public records before the first step, fewer before later ones; absent: 200, then 150, 100, 50, 20.
+    pub epochs: Option<u64>,
+    /// Public records in a batch; absent: 512, at most all.
+    pub batch: Option<usize>,
+    /// Learning rate; absent: 0.01.
+    pub lr: Option<f64>,
+    /// Weight decay; absent: 0.1.
+    pub weight_decay: Option<f64>,
+}
+
+impl PerturbTraining {
+    /// The first of its options that says something.
+    fn stray(&self) -> Option<&'static str> {
+        let Self { lambda, epochs, batch, lr, weight_decay } = self;
+        let set = [
+            ("perturb_lambda", lambda.is_some()),
+            ("perturb_epochs", epochs.is_some()),
+            ("perturb_batch", batch.is_some()),
+            ("perturb_lr", lr.is_some()),
+            ("perturb_weight_decay", weight_decay.is_some()),
+        ];
+        set.iter().find(|s| s.1).map(|s| s.0)
+    }
+
+    fn check(&self, variant: Variant) -> Result<()> {
+        for (flag, value) in [("perturb_lambda", self.lambda), ("perturb_lr", self.lr)] {
+            if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+                return Err(Failure::option(flag, format!("{v}: expected a positive number")));
+            }
+        }
+        if let Some(v) = self.weight_decay.filter(|v| !(*v >= 0.0 && v.is_finite())) {
+            let message = format!("{v}: expected zero or a positive number");
+            return Err(Failure::option("perturb_weight_decay", message));
+        }
+        for (flag, value) in
+            [("perturb_epochs", self.epochs), ("perturb_batch", self.batch.map(|b| b as u64))]
+        {
+            if value == Some(0) {
+                return Err(Failure::option(flag, "0: expected at least 1"));
+            }
+        }
+        let searched = Self { lambda: None, ..self.clone() };
+        match (variant, searched.stray()) {
+            (Variant::Average, Some(flag)) => Err(Failure::option(
+                flag,
+                "the number of the average is found by search: leave it out, or take another ⟨perturb⟩",
+            )),
+            (Variant::Average, None) | (Variant::Constant | Variant::Network | Variant::Thesis, _) => Ok(()),
+        }
+    }
 }
 
 impl PublicTraining {
@@ -120,21 +170,14 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
 }
 
 fn check_perturbation(args: &TrainRequest) -> Result<()> {
-    match (args.perturb, args.perturb_lambda) {
-        (None, None) => return Ok(()),
-        (None, Some(_)) => {
-            return Err(Failure::option("perturb_lambda", "it belongs to ⟨perturb⟩: give that too"));
-        }
-        (Some(PerturbKind::Average), None) => {}
-        (Some(PerturbKind::Average), Some(lambda)) => {
-            if !(lambda > 0.0 && lambda.is_finite()) {
-                return Err(Failure::option(
-                    "perturb_lambda",
-                    format!("{lambda}: expected a positive number"),
-                ));
-            }
-        }
-    }
+    let how = &args.perturb_training;
+    let Some(variant) = args.perturb else {
+        return match how.stray() {
+            Some(flag) => Err(Failure::option(flag, "it belongs to ⟨perturb⟩: give that too")),
+            None => Ok(()),
+        };
+    };
+    how.check(variant)?;
     if args.public.is_empty() {
         return Err(Failure::option("perturb", "it is learned on public records: name them with ⟨public⟩"));
     }
@@ -147,9 +190,16 @@ fn check_perturbation(args: &TrainRequest) -> Result<()> {
 
 /// How the gradients of a run are perturbed.
 pub(super) fn perturbing(args: &TrainRequest) -> Option<Perturbing> {
-    let PerturbKind::Average = args.perturb?;
-    let usual = Perturbing::default();
-    Some(Perturbing { lambda: args.perturb_lambda.unwrap_or(usual.lambda), ..usual })
+    let (variant, how, usual) = (args.perturb?, &args.perturb_training, Perturbing::default());
+    Some(Perturbing {
+        variant,
+        lambda: how.lambda.unwrap_or(usual.lambda),
+        epochs: how.epochs.unwrap_or(usual.epochs),
+        batch: how.batch.unwrap_or(usual.batch),
+        learning_rate: how.lr.unwrap_or(usual.learning_rate),
+        weight_decay: how.weight_decay.unwrap_or(usual.weight_decay),
+        ..usual
+    })
 }
 
 /// The share of the weights that stays as it is, by either of its options.
@@ -168,7 +218,16 @@ pub(super) fn frozen_share(args: &TrainRequest) -> Result<Option<f64>> {
     Ok(Some(1.0 - density))
 }
 
+/// What is wrong with public records is said of the option: the run has other records besides.
+fn of_option(e: Failure) -> Failure {
+    match e {
+        Failure::Data(message) => Failure::option("public", message),
+        other => other,
+    }
+}
+
 /// Public records, as the network takes them.
+#[derive(Debug)]
 pub(super) struct Public<T> {
     files: Vec<String>,
     pub(super) data: Data<T>,
@@ -198,14 +257,15 @@ impl<T: Real> Public<T> {
                 Source::<T>::read(&args.public, reading)?
             }
         };
-        // what is wrong with them is said of the option: the run has other records besides
-        let ours = |e: Failure| match e {
-            Failure::Data(message) => Failure::option("public", message),
-            other => other,
-        };
         let data = if labelled { source.take_data(net) } else { source.as_class(net, 0) };
         let files = args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect();
-        Ok(Some(Self { files, data: data.map_err(ours)? }))
+        Ok(Some(Self { files, data: data.map_err(of_option)? }))
+    }
+
+    /// Public records that are arrays.
+    pub(super) fn of_arrays(arrays: NetArrays<T>, net: &Network<T>) -> Result<Self> {
+        let data = arrays.source("public")?.take_data(net).map_err(of_option)?;
+        Ok(Self { files: vec!["public".into()], data })
     }
 
     /// Tells public data sets apart.

@@ -188,7 +188,7 @@ pub(crate) fn point<T: Real>(
     // a network that is about to diverge may have no finite loss
     let evaluation = watched.and_then(|watched| evaluate(run.network(), watched).ok());
     let several = run.network().loss() == Loss::BinaryCrossEntropy && run.network().outputs() > 1;
-    let dfil = run.dfil();
+    let dfil = run.dfil()?;
     let mut spread = Distribution::default();
     spread.extend(&dfil);
     let spread = (!dfil.is_empty()).then(|| spread.summary());

@@ -150,6 +150,11 @@ impl TableRequest {
         (seed, key): (u64, Option<SplitKey>),
         hooks: &Hooks,
     ) -> Result<(Table, Coding)> {
+        if self.public.schema.as_ref().is_some_and(|s| s.draft) {
+            let message = "it is a draft, whose bounds and levels were read off the data, and would count for nothing: check it, put \
+                           in what is known without the data and remove the line \"draft\": true, or leave ⟨schema⟩ out";
+            return Err(Failure::option("schema", message));
+        }
         let read = ReadOptions { paths: data.to_vec(), ..self.read.clone() };
         // a number of every row that is no feature: what the library calls a weight
         let roles = Roles { weights: budgets.map(str::to_owned), ..self.roles.clone() };

@@ -146,6 +146,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
         text: None,
         notes: run.notes.clone(),
         seconds: run.seconds,
+        redact: false,
     };
     let mut pending = Pending::default();
     pending.tables([table(run, of_run)?]);

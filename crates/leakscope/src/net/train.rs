@@ -3,7 +3,7 @@
 use super::config::{config, plan, wanted};
 use super::data::Source;
 use super::inputs::{Inputs, covered, inputs, split_key};
-use super::public::{self, PerturbKind, Public, PublicStart, PublicTraining};
+use super::public::{self, PerturbTraining, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, train, watched};
 use super::table::{ENCODING, TableRequest};
@@ -11,7 +11,7 @@ use super::{Device, Precision, ReleaseRequest, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
-use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label};
+use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::Variant};
 use leakscope_report::net::{Point, Training};
 use leakscope_table::{Hooks, RecordsFormat};
 use serde::{Deserialize, Serialize};
@@ -72,9 +72,9 @@ pub struct TrainRequest {
     /// Training on the public records before the run.
     pub public_training: PublicTraining,
     /// Adds to every gradient, before the clip, what the public records show to make it give less away.
-    pub perturb: Option<PerturbKind>,
-    /// λ of the perturbation; absent: 1000, as published.
-    pub perturb_lambda: Option<f64>,
+    pub perturb: Option<Variant>,
+    /// How that is learned.
+    pub perturb_training: PerturbTraining,
     /// Whether what records give away is kept at every step, and of which.
     pub track: Option<Track>,
     /// Random probes of each trace that tracking keeps.
@@ -105,6 +105,8 @@ pub struct TrainRequest {
     pub precision: Precision,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for TrainRequest {
@@ -135,7 +137,7 @@ impl Default for TrainRequest {
             public: vec![],
             public_training: PublicTraining::default(),
             perturb: None,
-            perturb_lambda: None,
+            perturb_training: PerturbTraining::default(),
             track: None,
             probes: 4,
             label: Label::Public,
@@ -151,6 +153,7 @@ impl Default for TrainRequest {
             format: RecordsFormat::default(),
             precision: Precision::default(),
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -256,6 +259,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
     folder.spare(&read, &texts, &["records"])?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if args.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
     let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
@@ -332,6 +336,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         precision: args.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced,
+        redact: args.redact,
     };
     let stored = model::files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;

@@ -6,7 +6,7 @@ use super::data::Names;
 use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
-use super::public::frozen_share;
+use super::public::{self, Public, PublicStart, frozen_share};
 use super::resume::Start;
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
@@ -63,35 +63,83 @@ struct Prepared<T> {
     budgets: Vec<f64>,
     /// SHA-256 of given weights.
     pretrained: Option<String>,
+    /// Public records, and what was learned from them before the run.
+    public: Option<(Public<T>, Option<PublicStart>)>,
     seed: u64,
 }
 
-/// Trains a network over arrays, from `weights` (safetensors, taken to be public) where they are given. Files that the
-/// request names are not read, and nothing is written: a run that diverges has no network.
+/// What a run over arrays may have besides its records.
+#[derive(Debug)]
+pub struct Besides<T> {
+    /// Weights to start from (safetensors), taken to be public.
+    pub weights: Option<Vec<u8>>,
+    /// Public records.
+    pub public: Option<NetArrays<T>>,
+}
+
+impl<T> Default for Besides<T> {
+    fn default() -> Self {
+        Self { weights: None, public: None }
+    }
+}
+
+/// Trains a network over arrays. Files that the request names are not read, and nothing is written: a run that diverges has no
+/// network.
 pub fn train<T: Real>(
     request: &TrainRequest,
     net: &Network<T>,
     data: NetArrays<T>,
-    weights: Option<&[u8]>,
+    Besides { weights, public }: Besides<T>,
     hooks: &Hooks,
 ) -> Result<NetTrained<T>> {
+    // the public records stand for files
+    let named = public.iter().map(|_| PathBuf::from("public")).collect();
+    let request = &TrainRequest { public: named, ..request.clone() };
     check_numbers(request)?;
+    public::check(request)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let mut start = frozen(net, &[], None)?;
-    if let Some(bytes) = weights {
+    if let Some(bytes) = &weights {
         let fail = |e: leakscope_net::Error| Failure::option("pretrain", e);
         start.load_tensors(&Tensors::from_bytes(bytes).map_err(fail)?).map_err(fail)?;
     }
-    let net = frozen(&start, &request.freeze, frozen_share(request)?)?;
+    let data = data.into_data(&start)?;
+    let public = public.map(|arrays| Public::of_arrays(arrays, &start)).transpose()?;
+    let public = match public {
+        None => {
+            start = frozen(&start, &request.freeze, None)?;
+            None
+        }
+        Some(public) => {
+            let pretrains = request.public_training.is_wanted();
+            let only_use = !pretrains && request.perturb.is_none();
+            public::statistics(&mut start, Some(&public), &data, (wanted(request)?.is_some(), only_use))?;
+            let learned = match pretrains {
+                true => {
+                    let watched = first(&data)?;
+                    Some(public::trained_on(&public, &mut start, &watched, request, seed, hooks)?)
+                }
+                false => {
+                    start = frozen(&start, &request.freeze, None)?;
+                    None
+                }
+            };
+            Some((public, learned))
+        }
+    };
+    let net = frozen(&start, &[], frozen_share(request)?)?;
     let prepared = Prepared {
         name: "network".into(),
-        data: data.into_data(&net)?,
+        data,
         net,
+        public,
         test: None,
         files: vec!["x, y".into()],
         names: Names::default(),
         budgets: vec![],
-        pretrained: weights.map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
+        pretrained: weights
+            .as_ref()
+            .map(|bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()),
         seed,
     };
     over(request, prepared, hooks)
@@ -111,18 +159,26 @@ pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetT
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
     let (files, names) = (source.files, source.names);
     let name = model::name_of(&request.network);
-    over(request, Prepared { net, name, data, test, files, names, budgets, pretrained: None, seed }, hooks)
+    over(
+        request,
+        Prepared { net, name, data, test, files, names, budgets, pretrained: None, public: None, seed },
+        hooks,
+    )
 }
 
 fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -> Result<NetTrained<T>> {
-    let Prepared { net, name, data, test, files, names, budgets, pretrained, seed } = prepared;
+    let Prepared { net, name, data, test, files, names, budgets, pretrained, public, seed } = prepared;
     let wanted = wanted(request)?;
     let clock = Instant::now();
     let plan = plan(request, &names, data.len(), PathBuf::new());
     let config = config(request, budgets, wanted, plan.steps, data.len(), seed)?;
     let per_epoch = data.len() as f64 / config.sampling.expected(data.len());
     let watched = test.as_ref().map_or_else(|| first(&data), |test| Ok(Cow::Borrowed(test)))?;
+    let (public, public_start) = public.unzip();
     let mut run = Trainer::new(net, &data, config)?;
+    if let Some((how, public)) = public::perturbing(request).zip(public.as_ref()) {
+        run.perturb(how, &public.data).map_err(|e| Failure::option("perturb", e))?;
+    }
     let (mut steps, mut history, mut losses) = (vec![], vec![], (0.0, 0));
     while run.steps() < plan.steps {
         if hooks.interrupted() {
@@ -147,7 +203,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         pretrained,
         freeze_smallest: request.freeze_smallest,
         density: request.density,
-        public: None,
+        public: public_start.flatten(),
         steps: plan.steps,
         split: None,
     };
@@ -164,8 +220,10 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         precision: request.precision,
         leaves: LEAVES.to_owned(),
         text: None,
+        replaced: None,
+        redact: request.redact,
     };
-    let budgets = ended.run.budgets();
+    let budgets = ended.run.budgets()?;
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;
     let mut pending = Pending::default();
     pending.tables(account::records(&Folder::in_memory(), &data, &budgets, &ended, &facts.names)?);

@@ -13,15 +13,18 @@ use crate::{Failure, Result};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{CountedBalance, Options, Sharing, Update, Variant, counted, most_even};
 use leakscope_core::fisher::Release as Noise;
-use leakscope_core::fisher::scaling::{Counted, CountedRecords, Depth};
-use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
+use leakscope_core::fisher::scaling::{Counted, Depth};
+use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
 use leakscope_core::glm::softmax::{self, SoftmaxFit};
 use leakscope_core::glm::{Minimiser, ModelKind};
+use leakscope_core::measure::{self, CountedEta};
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_core::pass::Runner as _;
+use leakscope_core::rows::{Reweighted, Rows as _};
 use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
+use std::borrow::Cow;
 
 /// Products of O(p²) that are worth an exact η; beyond, it is bounded.
 const AFFORDABLE: f64 = 2e9;
@@ -112,19 +115,8 @@ impl Fitted {
         let geometry = SoftmaxGeometry::new(&in_units.fit, &[], noise)
             .and_then(|geometry| geometry.with_units(&units))
             .map_err(explained)?;
-        let mut unit = Distribution::default();
-        units.rows(&loaded.rows).as_rows().fold(
-            || (Distribution::default(), SoftmaxRecords::default()),
-            |(eta, records), block| {
-                geometry.counted(block, records)?;
-                eta.extend(&records.eta);
-                Ok(())
-            },
-            |(eta, _)| {
-                unit.merge(eta);
-                Ok(())
-            },
-        )?;
+        let eta = SoftmaxEta { geometry: Cow::Owned(geometry), counted: true };
+        let unit = units.rows(&loaded.rows).run(&eta)?.eta;
         let w = in_units.fit.w.clone();
         let (fit, in_units) = (Minimiser::Softmax(fit), Some(InPublicUnits::Softmax(in_units)));
         Ok(Self { loaded, units, w, in_units, fit, unit, counting: Counting::Exact, balancing: None })
@@ -141,19 +133,8 @@ impl Fitted {
             true => (Depth::Exact, Counting::Exact),
             false => (Depth::Bounded, Counting::Bounded),
         };
-        let mut unit = Distribution::default();
-        units.rows(&loaded.rows).as_rows().fold(
-            || (Distribution::default(), CountedRecords::default()),
-            |(eta, records), block| {
-                counted.records(block, depth, records)?;
-                eta.extend(&records.eta);
-                Ok(())
-            },
-            |(eta, _)| {
-                unit.merge(eta);
-                Ok(())
-            },
-        )?;
+        let measuring = Cow::Owned(measure::Counting { counted, depth, replaces: true });
+        let unit = units.rows(&loaded.rows).run(&CountedEta { counting: measuring })?.eta;
         let w = in_units.fit.w.clone();
         let (fit, in_units) = (Minimiser::Glm(fit), Some(InPublicUnits::Glm(in_units)));
         Ok(Self { loaded, units, w, in_units, fit, unit, counting, balancing: None })

@@ -122,6 +122,11 @@ pub struct Line {
     pub distance: Option<f64>,
 }
 
+/// Whether a folder has a ledger, or what is left of one.
+pub(super) fn is_kept(folder: &Path) -> bool {
+    folder.join(PRIVATE).exists() || folder.join(FORMER_FILE).exists()
+}
+
 impl Ledger {
     /// Largest η of all releases together, at most: `√Σ η²` (independent releases add their information).
     pub fn eta_max(&self) -> f64 {

@@ -131,19 +131,30 @@ pub fn files(statement: &report::Release) -> [(&'static str, String); 3] {
     let statement = &statement.for_publication();
     let model = report::PublishedModel::of(statement);
     [
-        ("report.html", for_reader(&leakscope_report::release_page(statement))),
+        (
+            "report.html",
+            leakscope_report::rewritten_page(&leakscope_report::release_page(statement), for_reader),
+        ),
         ("release.json", leakscope_report::document(statement)),
         ("model.json", leakscope_report::sorted_document(&model)),
     ]
+}
+
+/// Whether releases were made into a folder.
+pub fn holds_releases(folder: &Path) -> bool {
+    folder.join(ledger::FILE).exists()
 }
 
 /// Prepares a release into `folder`: fits, measures, checks the budget and adds the noise.
 pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Result<Outcome> {
     refuse::settings(request, terms)?;
     let fingerprint = fingerprint::fingerprint(&request.read)?;
-    // A ledger of other data is refused before any work.
+    // A ledger of other data is refused before any work; where there is none, nothing is left of input that is refused.
     let keeping = Keeping { data_changed: terms.data_changed.as_deref(), key: terms.ledger_key.as_deref() };
-    let mut put_right = std::mem::take(&mut Held::open(folder, &fingerprint, keeping)?.remarks);
+    let mut put_right = match ledger::is_kept(folder) {
+        true => std::mem::take(&mut Held::open(folder, &fingerprint, keeping)?.remarks),
+        false => vec![],
+    };
     let mut bits = System::default();
     let prepared = Prepared::new(request, terms, hooks)?;
     let encoding = &prepared.fitted.loaded.encoding;

@@ -59,6 +59,9 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         }
         Scale::Standard | Scale::Bounds | Scale::None => {}
     }
+    if request.public.schema.as_ref().is_some_and(|s| s.draft) {
+        return Err(Failure::option("schema", DRAFT));
+    }
     if request.public.scales.iter().any(|(_, scale)| scale.is_some()) {
         let message =
             "columns with scales of their own are for models trained elsewhere: a release scales by ⟨scale⟩";
@@ -73,6 +76,10 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
         Missing::Fail | Missing::Drop => Ok(()),
     }
 }
+
+/// Why a draft is no schema for what is published, and what to do.
+const DRAFT: &str = "it is a draft, whose bounds and levels were read off the data, and would count for nothing: check it, put in \
+                                what is known without the data and remove the line \"draft\": true, or leave ⟨schema⟩ out";
 
 /// Guesses about columns that one record decides: which columns the published model has would show how that record is.
 pub(super) fn guesses(encoding: &Encoding) -> Result<()> {

@@ -303,6 +303,7 @@ pub(super) fn stated(
         given: request.tell.iter().map(given).collect(),
         protect_at,
         more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
+        withdraw_first: together.map(|_| too_much(earlier, protect_at)).unwrap_or_default(),
         limit_alone: false,
     }
 }
@@ -329,6 +330,31 @@ fn more_noise(
         most = most.max(own / left.sqrt());
     }
     (most > 1.0).then_some(most)
+}
+
+/// Earlier releases without which some noise on this one would hold the limit, the one that tells most first; none where some
+/// noise does with them.
+fn too_much(earlier: &[Entry], protect_at: f64) -> Vec<String> {
+    // What a release told of an attribute, squared and over the square of what is just within the limit; nothing of what it has not.
+    let share = |entry: &Entry, name: &String| {
+        let Some(line) = entry.told.as_ref().and_then(|told| told.get(name)) else { return 0.0 };
+        line.distance
+            .and_then(|d| noise_to_hide(d, line.values.len(), protect_at))
+            .map_or(f64::INFINITY, |times| times * times)
+    };
+    let names: BTreeSet<&String> =
+        earlier.iter().filter_map(|e| e.told.as_ref()).flat_map(BTreeMap::keys).collect();
+    let mut left: Vec<&Entry> = earlier.iter().collect();
+    let mut named = vec![];
+    loop {
+        let sum = |name: &&&String| left.iter().map(|e| share(e, name)).sum::<f64>();
+        let Some(name) = names.iter().find(|name| sum(name) >= 1.0) else { return named };
+        let most = (0..left.len())
+            .max_by(|&a, &b| share(left[a], name).total_cmp(&share(left[b], name)).then(b.cmp(&a)));
+        let Some(most) = most else { return named };
+        let entry = left.remove(most);
+        named.push(entry.folder.clone().unwrap_or_else(|| format!("the release of {}", entry.when)));
+    }
 }
 
 fn given(pair: &Pair) -> GivenPair {
@@ -416,6 +442,34 @@ mod tests {
             assert!(rounded(p, 0.58) <= up);
         }
         assert_eq!((rounded(0.57, 0.58), rounded(f64::NAN, 0.6)), (0.58, 1.0));
+    }
+
+    #[test]
+    fn earlier_releases_that_told_too_much_are_named() {
+        let line = |distance: Option<f64>| Line { values: vec!["20".to_owned(), "60".to_owned()], distance };
+        let of = |d: Option<f64>| BTreeMap::from([("age".to_owned(), line(d))]);
+        let entry = |k: usize, d: Option<f64>| Entry {
+            folder: Some(format!("release-{k}")),
+            told: Some(of(d)),
+            ..Entry::default()
+        };
+        // Φ(d/2) = 0.6 at d = 0.5067.
+        let named = |earlier: &[Entry]| too_much(earlier, 0.6);
+        assert!(named(&[entry(1, Some(0.5))]).is_empty());
+        assert_eq!(named(&[entry(1, Some(0.51))]), ["release-1"]);
+        // Each alone leaves room, both together do not: the larger goes.
+        assert_eq!(named(&[entry(1, Some(0.3)), entry(2, Some(0.45))]), ["release-2"]);
+        assert_eq!(
+            named(&[entry(1, Some(0.6)), entry(2, None), entry(3, Some(0.2))]),
+            ["release-2", "release-1"]
+        );
+        // Where one stands alone in the way, no noise is found, and some where none does.
+        let times = |earlier: &[Entry]| {
+            more_noise(&composed(&of(Some(0.1)), earlier, "y").unwrap(), &of(Some(0.1)), 0.6)
+        };
+        assert_eq!(times(&[entry(1, Some(0.51))]), None);
+        let k = times(&[entry(1, Some(0.5))]).unwrap();
+        assert!(0.5_f64.hypot(0.1 / k) <= 0.5067 && k > 1.0, "{k}");
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub fn withdraw(folder: &Path, number: usize, reason: &str, key: Option<&Path>) 
             (false, []) => "there is none".to_owned(),
             (false, known) => format!("there are {}", known.join(", ")),
         };
-        let message = format!("{number}: the ledger in {} has no {name}: {why}", folder.display());
-        return Err(Failure::option("release", message));
+        let message = format!("N = {number}: the ledger in {} has no {name}: {why}", folder.display());
+        return Err(Failure::Message(message));
     };
     let kept_in = format!("{PRIVATE}/withdrawn-{number}");
     let (from, to) = (folder.join(&name), folder.join(&kept_in));

@@ -13,7 +13,7 @@ pub(crate) use questions::{Asked, check, no_columns};
 use crate::Result;
 use crate::failure::explain;
 use crate::model::class_names;
-use crate::request::Request;
+use crate::request::{Request, TELL_BUDGET};
 use budget::Budget;
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
@@ -24,7 +24,7 @@ use leakscope_core::tell::{
     BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
-use leakscope_report::tell::{self as report, AmongAll, Shows, Tell};
+use leakscope_report::tell::{self as report, Allowance, AmongAll, Shows, Tell};
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Labels, Stage, TargetCoding};
 use questions::questions;
 use std::collections::HashMap;
@@ -128,8 +128,8 @@ pub(crate) fn tried<'s>(
             "The curvature of this loss jumps, so that how far a refit is from exact is not known."
                 .to_owned();
         let left_out = subjects.0.iter().map(|s| s.name.to_owned()).collect();
-        let (attributes, left_out_because) = (vec![], Some(left_out_because));
-        return Ok((vec![], Tell { attributes, left_out, left_out_because, protect_at: request.protect_at }));
+        let tell = Tell { left_out, left_out_because: Some(left_out_because), ..empty(request) };
+        return Ok((vec![], tell));
     }
     tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
@@ -245,6 +245,22 @@ struct Work {
     most: f64,
 }
 
+/// A table of answers without any.
+fn empty(request: &Request) -> Tell {
+    let budget = match request.tell_budget {
+        None => Some(Allowance::All),
+        Some(seconds) if seconds == TELL_BUDGET => None,
+        Some(seconds) => Some(Allowance::Seconds(seconds)),
+    };
+    Tell {
+        attributes: vec![],
+        left_out: vec![],
+        left_out_because: None,
+        protect_at: request.protect_at,
+        budget,
+    }
+}
+
 /// Asks about every subject that there is time for.
 fn tried_by<'s>(
     request: &Request,
@@ -254,8 +270,7 @@ fn tried_by<'s>(
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
-    let mut tell =
-        Tell { attributes: vec![], left_out: vec![], left_out_because: None, protect_at: request.protect_at };
+    let mut tell = empty(request);
     if encoding.pca.is_some() {
         // A value of a column is no value of a component.
         tell.left_out = subjects.iter().filter(|s| !s.is_label()).map(|s| s.name.into()).collect();

@@ -61,6 +61,8 @@ pub struct TextAuditRequest {
     pub precision: Precision,
     /// Where the model computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for TextAuditRequest {
@@ -84,6 +86,7 @@ impl Default for TextAuditRequest {
             seed: None,
             precision: Precision::default(),
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -215,6 +218,7 @@ fn run_in<T: Real>(
         records,
         exposures,
         seconds: clock.elapsed().as_secs_f64(),
+        redact: request.redact,
     })?;
     let texts = if request.show { shown(&audit, &texts, &tokenizer)? } else { Texts::new() };
     let mut pending = Pending::default();

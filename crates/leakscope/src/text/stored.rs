@@ -40,6 +40,16 @@ fn of_tokenizer(model: &Path, named: Option<&Path>) -> Vec<(PathBuf, String)> {
     }
 }
 
+/// A folder that stays where it holds something when this is dropped.
+pub(super) struct UnlessEmpty(PathBuf);
+
+impl Drop for UnlessEmpty {
+    fn drop(&mut self) {
+        // Refused where it holds anything.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
 /// Where the trained model goes.
 pub(super) struct Destination {
     layout: Layout,
@@ -66,8 +76,9 @@ impl Destination {
         self.layout.names().into_iter().chain(tokenizer).map(|name| format!("{MODEL}/{name}")).collect()
     }
 
-    /// Refuses a folder with weights that would stay beside the new ones, and makes the folder of the model.
-    pub(super) fn prepare(&self, folder: &Folder) -> Result<()> {
+    /// Refuses a folder with weights that would stay beside the new ones, and makes the folder of the model, which goes again
+    /// where nothing is put into it.
+    pub(super) fn prepare(&self, folder: &Folder) -> Result<UnlessEmpty> {
         let (path, written) = (folder.path().join(MODEL), self.written());
         std::fs::create_dir_all(&path)
             .map_err(|e| Failure::Message(format!("cannot make {}: {e}", path.display())))?;
@@ -85,7 +96,7 @@ impl Destination {
                 return Err(Failure::option("out", message));
             }
         }
-        Ok(())
+        Ok(UnlessEmpty(path))
     }
 
     /// All files of the trained model.

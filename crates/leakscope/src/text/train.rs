@@ -4,7 +4,7 @@
 //! records, users as what is drawn and clipped, and a model that is stored as it came.
 
 use super::model::{language_model, part, tokenizer};
-use super::stored::Destination;
+use super::stored::{Destination, UnlessEmpty};
 use super::texts::{Fields, Line, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::net::account::{self, Facts};
 use crate::net::config::{config, plan, wanted};
@@ -96,6 +96,8 @@ pub struct TextTrainRequest {
     pub precision: Precision,
     /// Where the model computes.
     pub device: Device,
+    /// Whether the page names no record.
+    pub redact: bool,
 }
 
 impl Default for TextTrainRequest {
@@ -135,6 +137,7 @@ impl Default for TextTrainRequest {
             format: RecordsFormat::default(),
             precision: Precision::default(),
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -224,6 +227,7 @@ fn run_in<T: Real>(
 ) -> Result<TextTrainOutcome> {
     let (numbers, folder) = (request.numbers(), Folder::open(out, request.format)?);
     let resumed = if request.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if request.resume { None } else { account::replaced(folder.path()) };
     let stored_seed = resumed.as_ref().map(Resumed::seed);
     let seed = request.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
@@ -233,7 +237,7 @@ fn run_in<T: Real>(
     let held_out = held_out(request, &model, &tokenizer)?;
     let (net, layout) = model.split();
     let destination = Destination::new(layout, &request.model, request.tokenizer.as_deref());
-    spare(request, &folder, &destination)?;
+    let _model = spare(request, &folder, &destination)?;
 
     let before = held_out.as_ref().map(|h| h.loss(&net)).transpose()?;
     let plan = plan(&numbers, &names, data.units(), folder.path().to_path_buf());
@@ -274,19 +278,21 @@ fn run_in<T: Real>(
         precision: request.precision,
         leaves: format!("the folder {}/", super::stored::MODEL),
         text: Some(facts),
+        replaced,
+        redact: request.redact,
     };
     let stored = destination.files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
     let mut pending = Pending::default();
     let in_memory = Folder::in_memory();
-    pending.tables(account::records(&in_memory, &data, &ended.run.budgets(), &ended, &facts.names)?);
+    pending.tables(account::records(&in_memory, &data, &ended.run.budgets()?, &ended, &facts.names)?);
     let diverged = ended.diverged(folder.path());
     let run = TrainOutcome { training, written, seed_drawn, diverged };
     Ok(TextTrainOutcome { run, tables: results(pending) })
 }
 
 /// Refuses a folder in which results would take the place of something that is read.
-fn spare(request: &TextTrainRequest, folder: &Folder, destination: &Destination) -> Result<()> {
+fn spare(request: &TextTrainRequest, folder: &Folder, destination: &Destination) -> Result<UnlessEmpty> {
     let model = destination.read(&request.model);
     let read: Vec<&Path> =
         request.texts.iter().chain(&request.test).chain(&model).map(PathBuf::as_path).collect();

@@ -21,7 +21,7 @@ impl<T: Real> Builder<T> {
             return Err(bad(spec.kind(), "tokens are numbers without an order: put an embedding first"));
         }
         let mut activation = |kind| {
-            self.push(at, Nonlinear { kind, width: shape.width() }, false);
+            self.push(at, Nonlinear { kind, width: shape.width(), deferred: false }, false);
             Ok(shape)
         };
         match *spec {

@@ -4,17 +4,50 @@ use super::{Buf, Device, View};
 use crate::{Activation, Real, real::vectorised};
 
 impl<T: Real> Device<T> {
-    /// `z ← φ(z)`, `first ← φ'(z)`, `second ← φ''(z)`.
+    /// `φ(z)` on a GPU, where derivatives are computed again from z when they are needed: that is faster than reading them.
+    pub(crate) fn far_activate(&mut self, kind: Activation, z: &Buf<T>) -> Option<Buf<T>> {
+        let gpu = self.gpu?;
+        let ((code, p), out) = (code(kind), self.take(z.len()));
+        gpu.each::<T>("activate", z.len(), &[code, p.to_bits(), out.at(), z.at(), z.len() as u64]);
+        Some(out)
+    }
+
+    /// `φ'(z) x` on a GPU; z repeats.
+    pub(crate) fn far_slope(&mut self, kind: Activation, z: &Buf<T>, x: &Buf<T>) -> Option<Buf<T>> {
+        let gpu = self.gpu?;
+        let ((code, p), out) = (code(kind), self.take(x.len()));
+        let arguments = [code, p.to_bits(), out.at(), x.at(), z.at(), x.len() as u64, z.len() as u64];
+        gpu.each::<T>("activate_slope", x.len(), &arguments);
+        Some(out)
+    }
+
+    /// `φ'(z) δ̇ + φ''(z) δ ż` on a GPU; z and δ repeat.
+    pub(crate) fn far_bend(
+        &mut self,
+        kind: Activation,
+        (z, delta): (&Buf<T>, &Buf<T>),
+        z_dot: &Buf<T>,
+        delta_dot: &Buf<T>,
+    ) -> Option<Buf<T>> {
+        let gpu = self.gpu?;
+        let ((code, p), out) = (code(kind), self.take(delta_dot.len()));
+        let arguments = [
+            code,
+            p.to_bits(),
+            out.at(),
+            delta_dot.at(),
+            z.at(),
+            delta.at(),
+            z_dot.at(),
+            out.len() as u64,
+            z.len() as u64,
+        ];
+        gpu.each::<T>("activate_bend", out.len(), &arguments);
+        Some(out)
+    }
+
+    /// `z ← φ(z)`, `first ← φ'(z)`, `second ← φ''(z)`; on the processor alone.
     pub(crate) fn activate(&self, kind: Activation, z: &mut Buf<T>, first: &mut Buf<T>, second: &mut Buf<T>) {
-        if let Some(gpu) = self.gpu {
-            let (code, p) = code(kind);
-            let n = z.len();
-            return gpu.each::<T>(
-                "activate",
-                n,
-                &[code, p.to_bits(), z.at(), first.at(), second.at(), n as u64],
-            );
-        }
         let (z, d1, d2) = (&mut z.data[..], &mut first.data[..], &mut second.data[..]);
         match kind {
             Activation::Tanh => map3(z, d1, d2, |x| {
@@ -183,7 +216,7 @@ impl<T: Real> Device<T> {
 }
 
 /// Number of an activation among those of the GPU's kernel, and its parameter.
-fn code(kind: Activation) -> (u64, f64) {
+pub(super) fn code(kind: Activation) -> (u64, f64) {
     match kind {
         Activation::Tanh => (0, 0.0),
         Activation::Sigmoid => (1, 0.0),

@@ -1,7 +1,8 @@
-//! Bases of Lanczos' iteration on a GPU, in double precision: the vectors stay there, two numbers a record come back.
+//! Lanczos' iteration on a GPU, in double precision: the vectors stay there, and so does what they tell of eigenvalues. The
+//! host learns after every step whether all have ended.
 
-use super::{Buf, Device, cuda::Memory};
-use crate::{Real, error::Result, pass::Pulled};
+use super::{Buf, Device, Scalars, cuda::Memory};
+use crate::{Real, error::Result, lanczos::Stop, pass::Pulled};
 
 /// The bases of the records of a piece, one vector of each for every step.
 #[derive(Debug)]
@@ -9,22 +10,28 @@ pub(crate) struct Krylov {
     records: usize,
     widths: [usize; 2],
     steps: Vec<Memory>,
+    ritz: Ritz,
+}
+
+/// What the iterations have found: their operators in the bases so far.
+#[derive(Debug)]
+pub(super) struct Ritz {
+    /// Four numbers of every step and record: the tridiagonal matrix (diagonal, beside it), and room to solve with it.
+    pub(super) matrix: Scalars,
+    /// Steps of every record, and whether it has ended.
+    pub(super) state: Scalars,
+    /// Largest Ritz values, then their residuals.
+    pub(super) found: Scalars,
+}
+
+impl Krylov {
+    /// Bases of one vector for each record.
+    pub(super) fn from(records: usize, widths: [usize; 2], start: Memory, ritz: Ritz) -> Self {
+        Self { records, widths, steps: vec![start], ritz }
+    }
 }
 
 impl<T: Real> Device<T> {
-    /// Bases that start from unit vectors; absent on the processor, and where so many steps have no room.
-    pub(crate) fn krylov(
-        &self,
-        records: usize,
-        widths: [usize; 2],
-        steps: usize,
-        starts: &[f64],
-    ) -> Option<Krylov> {
-        let gpu = self.gpu?;
-        let fits = size_of_val(starts).saturating_mul(steps + 1) < gpu.free_memory() / 2;
-        fits.then(|| Krylov { records, widths, steps: vec![gpu.upload(starts)] })
-    }
-
     /// The last vectors, as tangents of the records and of their labels.
     pub(crate) fn krylov_current(&mut self, krylov: &Krylov) -> (Buf<T>, Option<Buf<T>>) {
         let (n, [d, k]) = (krylov.records, krylov.widths);
@@ -36,15 +43,16 @@ impl<T: Real> Device<T> {
         (x, y)
     }
 
-    /// Makes the products with the last vectors orthogonal to all vectors, and the next ones of what is left; returns for
-    /// every record the part along the last vector and the length of what is left.
+    /// Makes the products with the last vectors orthogonal to all vectors, and the next ones of what is left; returns whether
+    /// the iterations of all records have ended.
     pub(crate) fn krylov_advance(
         &self,
         krylov: &mut Krylov,
         products: &Pulled<T>,
-    ) -> Result<Vec<(f64, f64)>> {
+        stop: Stop,
+    ) -> Result<bool> {
         let (n, [d, k]) = (krylov.records, krylov.widths);
-        let Some(gpu) = self.gpu else { return Ok(Vec::new()) };
+        let Some(gpu) = self.gpu else { return Ok(true) };
         let [along, fresh] = [self.scalars(n), self.scalars(n)];
         let next = gpu.take::<f64>(n * (d + k));
         let addresses: Vec<u64> = krylov.steps.iter().map(Memory::address).collect();
@@ -64,8 +72,29 @@ impl<T: Real> Device<T> {
         ];
         gpu.rows::<T>("krylov_advance", n, d + k, &args);
         krylov.steps.push(next);
-        let along = self.download_scalars(&along)?;
-        Ok(along.into_iter().zip(self.download_scalars(&fresh)?).collect())
+        let ritz = &krylov.ritz;
+        let open = gpu.upload(&[0u32]);
+        let args = [
+            ritz.matrix.at(),
+            ritz.state.at(),
+            ritz.found.at(),
+            open.address(),
+            along.at(),
+            fresh.at(),
+            n as u64,
+            stop.rounding.to_bits(),
+            stop.dimension as u64,
+            stop.tolerance.to_bits(),
+        ];
+        gpu.each::<T>("ritz", n, &args);
+        Ok(gpu.download::<u32>(&open)? == [0])
+    }
+
+    /// The largest Ritz value of every record and its relative residual.
+    pub(crate) fn krylov_largest(&self, krylov: &Krylov) -> Result<Vec<(f64, f64)>> {
+        let found = self.download_scalars(&krylov.ritz.found)?;
+        let (values, residuals) = found.split_at(krylov.records);
+        Ok(values.iter().copied().zip(residuals.iter().copied()).collect())
     }
 }
 
@@ -81,7 +110,8 @@ mod tests {
             return;
         };
         let mut dev: Device<f64> = backend.device();
-        let all: Vec<_> = (0..64).map(|_| dev.take(1 << 31)).collect();
+        // each as long as kernels can count, together more than any card holds
+        let all: Vec<_> = (0..64).map(|_| dev.take((1 << 31) - 1)).collect();
         let one = dev_one(&mut dev);
         let error = dev.download(&one).unwrap_err().to_string();
         assert!(error.contains("out of memory") && error.contains("on the processor"), "{error}");

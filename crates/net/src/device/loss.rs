@@ -119,9 +119,23 @@ impl<T: Real> Device<T> {
         let mut tape = LossTape { kind, width, places, losses, units, target, weights };
         let mut out = self.take(outputs.len());
         if let Some(gpu) = self.gpu {
-            let to = [out.at(), tape.losses.at(), tape.units.at()];
-            let sizes = [places as u64, width as u64, code(kind), least.to_bits(), RANGE[1].to_bits()];
-            gpu.rows::<T>("loss", records, width, &[&to[..], &tape.batch(outputs), &sizes].concat());
+            let batch = tape.batch(outputs);
+            let (sizes, range) = ([width as u64, code(kind)], [least.to_bits(), RANGE[1].to_bits()]);
+            let (m, per) = (places as u64, [tape.losses.at(), tape.units.at()]);
+            if places == 1 {
+                let all = [&[out.at()][..], &per, &batch, &[m], &sizes, &range].concat();
+                gpu.rows::<T>("loss", records, width, &all);
+                return (out, tape);
+            }
+            // a record of many rows is no work for one block
+            let rows = records * places;
+            let [losses, largest] = [self.scalars(rows), self.scalars(rows)];
+            let first = [&[losses.at(), largest.at()][..], &batch, &sizes].concat();
+            gpu.rows::<T>("loss_rows", rows, width, &first);
+            let second = [&per[..], &[losses.at(), largest.at(), records as u64, m], &range].concat();
+            gpu.each::<T>("loss_units", records, &second);
+            let third = [&[out.at()][..], &batch, &[tape.units.at(), m], &sizes].concat();
+            gpu.rows::<T>("loss_deltas", rows, width, &third);
             return (out, tape);
         }
         let mut row = Row::new(width);

@@ -5,12 +5,15 @@
 //! |---|---|
 //! | `product` | matrix products, one or a batch |
 //! | `patch` | image to columns and back, pooling |
+//! | `convolution` | convolutions without columns, on a GPU alone |
 //! | `element` | activations, products, sums, element by element |
 //! | `reduce` | sums along rows and over records |
 //! | `scalars` | numbers per record: squares, products, weights |
 //! | `sequence` | tables by token, attention |
 //! | `step` | noise, the optimiser's update, finiteness |
 //! | `loss` | losses and their tangents |
+//! | `clip` | clips and random draws of records, on a GPU alone |
+//! | `account` | accounts of records, on a GPU alone |
 //! | `krylov` | bases of Lanczos' iteration, on a GPU alone |
 //!
 //! A GPU ([`cuda`]) computes the same by kernels of the same names; what a method calls there stands at its head.
@@ -18,6 +21,9 @@
 //! One rule of broadcasting serves all: *an operand shorter than the output repeats*. That is how many tangents
 //! (probe-major: `probes × records × features`) share one primal (`records × features`).
 
+mod account;
+mod clip;
+mod convolution;
 pub mod cuda;
 mod element;
 mod krylov;
@@ -29,8 +35,13 @@ mod scalars;
 mod sequence;
 mod step;
 
+pub(crate) use account::{Accounts, Told};
+pub(crate) use clip::{Clips, ProbeSums, Streams};
+pub(crate) use convolution::{OwnWeights, Pair};
+pub(crate) use cuda::Convolution;
 pub(crate) use krylov::Krylov;
 pub(crate) use loss::{LossTape, Target};
+pub(crate) use patch::Pooling;
 pub(crate) use product::Gemm;
 pub(crate) use scalars::{Products, RankOne, Scalars};
 
@@ -165,6 +176,11 @@ impl Card {
         self.0.name()
     }
 
+    /// Its memory, in bytes.
+    pub(crate) fn total_memory(&self) -> usize {
+        self.0.total_memory()
+    }
+
     /// Memory that is free, in bytes.
     pub fn free_memory(&self) -> usize {
         self.0.free_memory()
@@ -228,6 +244,11 @@ impl<T: Real> Device<T> {
         let mut b = self.take(len);
         self.clear(&mut b);
         b
+    }
+
+    /// Whether it is a GPU.
+    pub(crate) fn is_far(&self) -> bool {
+        self.gpu.is_some()
     }
 
     /// Bytes that are free on a GPU; absent on the processor.

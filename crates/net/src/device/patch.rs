@@ -1,9 +1,13 @@
 //! Windows over images: image to columns and back, pooling. Images are channels-last; all but the choice of the
 //! maximum is linear, so the same kernels carry values, tangents and what comes back.
 
-use super::{Buf, Device, Index, View, cuda::magic};
+use super::{
+    Buf, Device, Index, View,
+    cuda::{Gpu, magic},
+    element::code,
+};
 use crate::{
-    Real,
+    Activation, Real,
     real::vectorised,
     shape::{Adaptive, Window},
 };
@@ -92,11 +96,7 @@ impl<T: Real> Device<T> {
     /// Mean under every window; padding counts as zeros.
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return gpu.each::<T>(
-                "average_pool",
-                out.len(),
-                &[&[out.at(), x.at(), out.len() as u64][..], &window(win)].concat(),
-            );
+            return far_pool::<T>(gpu, ["average_pool", "average_pool4"], win, (x.at(), out.at()), out.len());
         }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
@@ -117,10 +117,12 @@ impl<T: Real> Device<T> {
     /// The transpose of [`Device::average_pool`].
     pub(crate) fn average_unpool(&self, win: &Window, pooled: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return gpu.each::<T>(
-                "average_unpool",
+            return far_pool::<T>(
+                gpu,
+                ["average_unpool", "average_unpool4"],
+                win,
+                (pooled.at(), out.at()),
                 out.len(),
-                &[&[out.at(), pooled.at(), out.len() as u64][..], &window(win)].concat(),
             );
         }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
@@ -136,6 +138,43 @@ impl<T: Real> Device<T> {
                 }
             },
         );
+    }
+
+    /// `P φ(z)`, or `P (φ'(z) x)`, on a GPU, P the average pool; z repeats. Images must be [`Pooling::fits`].
+    pub(crate) fn far_activate_pool(
+        &mut self,
+        how: &Pooling,
+        z: &Buf<T>,
+        x: Option<&Buf<T>>,
+    ) -> Option<Buf<T>> {
+        let (gpu, win) = (self.gpu?, &how.window);
+        let (image, pooled) = (win.image(), win.positions() * win.channels);
+        let n = x.unwrap_or(z).len() / image;
+        let out = self.take(n * pooled);
+        let (kind, p) = code(how.activation);
+        let at = [kind, p.to_bits(), out.at(), x.map_or(0, Buf::at), z.at(), (z.len() / image) as u64];
+        gpu.pooling::<T>(["activate_pool", "activate_pool4"], win, (n, image), &at);
+        Some(out)
+    }
+
+    /// `φ'(z) Pᵀδ̇`, and `+ φ''(z) (Pᵀδ) ż` where that is given, on a GPU; z and δ repeat.
+    pub(crate) fn far_activate_unpool(
+        &mut self,
+        how: &Pooling,
+        z: &Buf<T>,
+        delta_dot: &Buf<T>,
+        curved: Option<(&Buf<T>, &Buf<T>)>,
+    ) -> Option<Buf<T>> {
+        let (gpu, win) = (self.gpu?, &how.window);
+        let (image, pooled) = (win.image(), win.positions() * win.channels);
+        let n = delta_dot.len() / pooled;
+        let out = self.take(n * image);
+        let (kind, p) = code(how.activation);
+        let (delta, z_dot) = curved.map_or((0, 0), |(d, x)| (d.at(), x.at()));
+        let at =
+            [kind, p.to_bits(), out.at(), delta_dot.at(), z.at(), delta, z_dot, (z.len() / image) as u64];
+        gpu.pooling::<T>(["activate_unpool", "activate_unpool4"], win, (n, 2 * pooled), &at);
+        Some(out)
     }
 
     /// Mean over the windows of an adaptive pool.
@@ -313,6 +352,47 @@ fn window(win: &Window) -> Vec<u64> {
     let sizes = [height, width, channels, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow];
     let divisors = [channels, kw, win.patch(), width, height, ow, oh, sh, sw];
     sizes.into_iter().map(|v| v as u64).chain(divisors.map(magic)).collect()
+}
+
+/// An activation and the average pool behind it, which a GPU computes at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pooling {
+    pub(crate) activation: Activation,
+    pub(crate) window: Window,
+}
+
+impl Pooling {
+    /// Whether a GPU can hold a record at a time, in either precision.
+    pub(crate) fn fits(&self) -> bool {
+        let pooled = self.window.positions() * self.window.channels;
+        self.window.image().max(2 * pooled) <= (48 << 10) / 8
+    }
+}
+
+impl Gpu {
+    /// Runs such a kernel over n records, with room for `held` values of each; by channels or by fours of them.
+    fn pooling<T: Real>(
+        &self,
+        names: [&'static str; 2],
+        win: &Window,
+        (n, held): (usize, usize),
+        at: &[u64],
+    ) {
+        let each = if win.channels.is_multiple_of(4) { 4 } else { 1 };
+        let name = names[usize::from(each == 4)];
+        let win = Window { channels: win.channels / each, ..*win };
+        let sizes = [win.image() as u64, (win.positions() * win.channels) as u64];
+        let arguments = [at, &sizes, &window(&win)].concat();
+        self.blocks::<T>(name, n, held * T::BYTES, &arguments);
+    }
+}
+
+/// A kernel of an average pool, by channels or by fours of them.
+fn far_pool<T: Real>(gpu: &Gpu, names: [&'static str; 2], win: &Window, (from, to): (u64, u64), n: usize) {
+    let four = win.channels.is_multiple_of(4) && from.is_multiple_of(16);
+    let (name, each) = if four { (names[1], 4) } else { (names[0], 1) };
+    let win = Window { channels: win.channels / each, ..*win };
+    gpu.each::<T>(name, n / each, &[&[to, from, (n / each) as u64][..], &window(&win)].concat());
 }
 
 fn adaptive<T: Real>(pool: &Adaptive, out: &Buf<T>, x: View<'_, T>) -> Vec<u64> {

@@ -80,7 +80,7 @@ impl<T: Real> Device<T> {
     }
 
     /// So many numbers on a GPU, not yet computed.
-    fn unset(&self, len: usize) -> Scalars {
+    pub(super) fn unset(&self, len: usize) -> Scalars {
         Scalars { data: Vec::new(), far: self.gpu.map(|gpu| gpu.take::<f64>(len)) }
     }
 

@@ -182,6 +182,20 @@ impl Affine {
         }
     }
 
+    pub(super) fn add_weighted_tangent<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let Gradient::Whole(g, gb) = &tangent.gradient else { return };
+        cx.dev.add_weighted_sum(weights, g.all(), out, self.gamma);
+        if let (Some(gb), Some(beta)) = (gb, self.beta) {
+            cx.dev.add_weighted_sum(weights, gb.all(), out, beta);
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn materialise<T: Real>(
         &self,

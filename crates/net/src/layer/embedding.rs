@@ -148,6 +148,19 @@ impl Embedding {
         cx.dev.add_weighted_rows(weights, tokens, g.all(), out, self.table);
     }
 
+    /// `Σᵢ wᵢ ġᵢ` of a tangent pass of one probe.
+    pub(crate) fn add_weighted_tangent<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let (Gradient::Whole(g, _), Some(tokens)) = (&tangent.gradient, &tape.index) else { return };
+        cx.dev.add_weighted_rows(weights, tokens, g.all(), out, self.table);
+    }
+
     /// Writes one record's gradient, or its tangent, into an array of all parameters: for tests.
     #[cfg(test)]
     pub(crate) fn materialise<T: Real>(

@@ -179,6 +179,19 @@ impl<T: Real> Layer<T> for Grouped {
         }
     }
 
+    fn add_weighted_tangent(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        for (group, (own, moved)) in self.groups.iter().zip(tape.parts.iter().zip(&tangent.parts)) {
+            group.add_weighted_tangent(cx, own, moved, weights, out);
+        }
+    }
+
     #[cfg(test)]
     fn materialise(
         &self,

@@ -9,12 +9,12 @@
 //! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
-use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tape, Tensor, Width};
 #[cfg(test)]
-use super::{Single, Tangent};
+use super::Single;
+use super::{Context, Direction, Flow, Gradient, Layer, Moving, Start, Tangent, Tape, Tensor, Width};
 use crate::{
     Real,
-    device::{Buf, Device, Gemm, Products, RankOne, Scalars},
+    device::{Buf, Convolution, Device, Gemm, Products, RankOne, Scalars},
     shape::Window,
 };
 
@@ -76,6 +76,16 @@ impl Linear {
         image
     }
 
+    /// `δ W`, as images.
+    fn back_image<T: Real>(&self, cx: &mut Context<'_, T>, delta: &Buf<T>) -> Buf<T> {
+        if let Some(conv) = self.direct(cx.dev) {
+            let w = cx.theta.part(self.weight, self.outputs * self.inputs);
+            return cx.dev.convolve_back(&conv, delta, w);
+        }
+        let cols = self.back(cx, delta);
+        self.image(cx.dev, cols)
+    }
+
     /// `δ W`, rows of patches.
     fn back<T: Real>(&self, cx: &mut Context<'_, T>, delta: &Buf<T>) -> Buf<T> {
         let (k, o) = (self.inputs, self.outputs);
@@ -84,6 +94,43 @@ impl Linear {
         let w = cx.theta.part(self.weight, o * k);
         cx.dev.gemm(Gemm::nn(rows, k, o), delta.all(), w, &mut cols, 0);
         cols
+    }
+}
+
+impl Linear {
+    /// Adds `Σ w δ ⊗ a` to the weights, and `Σ w δ` to the bias where it takes part.
+    fn add_pairs<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        (d, a): (&Buf<T>, &Buf<T>),
+        weights: &Scalars,
+        with_bias: bool,
+        out: &mut Buf<T>,
+    ) {
+        let (k, o) = (self.inputs, self.outputs);
+        let mut scaled = cx.dev.take(d.len());
+        cx.dev.scale_blocks(weights, d.all(), &mut scaled);
+        let rows = d.len() / o;
+        // of images, the columns that are not kept
+        let cols = self.direct(cx.dev).map(|_| {
+            let image = cx.dev.copy(a.all());
+            self.columns(cx.dev, image)
+        });
+        let a = cols.as_ref().unwrap_or(a);
+        cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
+        cx.dev.put_some(cols);
+        let bias = self.bias.filter(|_| with_bias);
+        // on a GPU in one sum; the processor keeps its order of sums
+        if let (Some(bias), true) = (bias, cx.dev.is_far() && rows == weights.len()) {
+            cx.dev.add_weighted_sum(weights, d.all(), out, bias);
+        } else if let Some(bias) = bias {
+            let mut sum = cx.dev.take(o);
+            cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
+            let one = cx.dev.upload_scalars(&[1.0]);
+            cx.dev.add_weighted_sum(&one, sum.all(), out, bias);
+            cx.dev.put(sum);
+        }
+        cx.dev.put(scaled);
     }
 }
 
@@ -122,8 +169,22 @@ impl<T: Real> Layer<T> for Linear {
         2 * t * (self.inputs + self.outputs) + gradient
     }
 
+    fn far_footprint(&self, length: usize) -> usize {
+        let whole = match &self.window {
+            Some(window) if Convolution::suits(window, self.outputs) => 3 * self.inputs * self.outputs,
+            _ => 0,
+        };
+        Layer::<T>::footprint(self, length).max(whole)
+    }
+
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
         let (k, o) = (self.inputs, self.outputs);
+        if let Some(conv) = self.direct(cx.dev) {
+            let bias = self.bias.map(|bias| cx.theta.part(bias, o));
+            let z = cx.dev.convolve(&conv, &x, cx.theta.part(self.weight, o * k), bias);
+            tape.input = Some(x);
+            return z;
+        }
         let cols = self.columns(cx.dev, x);
         let rows = cols.len() / k;
         let mut z = cx.dev.take(rows * o);
@@ -144,10 +205,7 @@ impl<T: Real> Layer<T> for Linear {
         delta: Buf<T>,
         input: bool,
     ) -> Option<Buf<T>> {
-        let back = input.then(|| {
-            let cols = self.back(cx, &delta);
-            self.image(cx.dev, cols)
-        });
+        let back = input.then(|| self.back_image(cx, &delta));
         tape.delta = Some(delta);
         back
     }
@@ -155,7 +213,13 @@ impl<T: Real> Layer<T> for Linear {
     fn tangent_forward(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, x: Flow<T>) -> Flow<T> {
         let Moving { tape, tangent, direction } = at;
         let (k, o) = (self.inputs, self.outputs);
+        let direct = self.direct(cx.dev);
         let mut z = x.map(|x| {
+            if let Some(conv) = &direct {
+                let z = cx.dev.convolve(conv, &x, cx.theta.part(self.weight, o * k), None);
+                tangent.input = Some(x);
+                return z;
+            }
             let cols = self.columns(cx.dev, x);
             let rows = cols.len() / k;
             let mut z = cx.dev.take(rows * o);
@@ -165,11 +229,15 @@ impl<T: Real> Layer<T> for Linear {
         });
         if let Some(dir) = direction {
             let mut sum = z.unwrap_or_else(|| cx.dev.zeros(cx.records * self.positions.at(cx.length) * o));
-            if let Some(own) = dir.own() {
-                self.own_forward(cx, tape, own, tangent, &mut sum);
+            match (dir.own(), &direct) {
+                (Some(own), Some(conv)) => self.direct_own(cx, conv, tape, own, (false, &mut sum)),
+                (Some(own), None) => self.own_forward(cx, tape, own, tangent, &mut sum),
+                (None, _) => {}
             }
-            if let Some(shared) = dir.shared() {
-                self.shared_forward(cx, tape, shared, &mut sum);
+            match (dir.shared(), &direct) {
+                (Some(shared), Some(conv)) => self.direct_shared(cx, conv, tape, shared, (false, &mut sum)),
+                (Some(shared), None) => self.shared_forward(cx, tape, shared, &mut sum),
+                (None, _) => {}
             }
             z = Some(sum);
         }
@@ -184,7 +252,18 @@ impl<T: Real> Layer<T> for Linear {
         input: bool,
     ) -> Flow<T> {
         let Moving { tape, tangent, direction } = at;
+        let direct = self.direct(cx.dev);
         let back = input.then(|| {
+            if let Some(conv) = &direct {
+                let mut image = self.back_image(cx, &delta);
+                if let Some(own) = direction.and_then(Direction::own) {
+                    self.direct_own(cx, conv, tape, own, (true, &mut image));
+                }
+                if let Some(shared) = direction.and_then(Direction::shared) {
+                    self.direct_shared(cx, conv, tape, shared, (true, &mut image));
+                }
+                return image;
+            }
             let mut cols = self.back(cx, &delta);
             if let Some(own) = direction.and_then(Direction::own) {
                 self.own_backward(cx, tape, own, tangent, &mut cols);
@@ -199,6 +278,9 @@ impl<T: Real> Layer<T> for Linear {
     }
 
     fn add_square(&self, cx: &mut Context<'_, T>, tape: &mut Tape<T>, square: &mut Scalars) {
+        if let Some(conv) = self.direct(cx.dev) {
+            return self.direct_square(cx, &conv, tape, square);
+        }
         let (t, k, o, b) = (self.positions.at(cx.length), self.inputs, self.outputs, cx.records);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         tape.gradient = match self.form(t) {
@@ -235,6 +317,9 @@ impl<T: Real> Layer<T> for Linear {
     }
 
     fn add_products(&self, cx: &mut Context<'_, T>, at: Moving<'_, T>, sums: &mut Products) {
+        if let Some(conv) = self.direct(cx.dev) {
+            return self.direct_products(cx, &conv, at, sums);
+        }
         let Moving { tape, tangent, .. } = at;
         let (t, k, o) = (self.positions.at(cx.length), self.inputs, self.outputs);
         let (Some(a), Some(d), Some(dd)) = (&tape.input, &tape.delta, &tangent.delta) else { return };
@@ -303,7 +388,6 @@ impl<T: Real> Layer<T> for Linear {
     }
 
     fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
-        let (k, o) = (self.inputs, self.outputs);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
         if let Gradient::Whole(g, gb) = &tape.gradient {
             cx.dev.add_weighted_sum(weights, g.all(), out, self.weight);
@@ -312,18 +396,32 @@ impl<T: Real> Layer<T> for Linear {
             }
             return;
         }
-        let mut scaled = cx.dev.take(d.len());
-        cx.dev.scale_blocks(weights, d.all(), &mut scaled);
-        let rows = d.len() / o;
-        cx.dev.gemm(Gemm::tn(o, k, rows).adding(), scaled.all(), a.all(), out, self.weight);
-        if let Some(bias) = self.bias {
-            let mut sum = cx.dev.take(o);
-            cx.dev.sum_rows(rows, o, scaled.all(), &mut sum);
-            let one = cx.dev.upload_scalars(&[1.0]);
-            cx.dev.add_weighted_sum(&one, sum.all(), out, bias);
-            cx.dev.put(sum);
+        self.add_pairs(cx, (d, a), weights, true, out);
+    }
+
+    fn add_weighted_tangent(
+        &self,
+        cx: &mut Context<'_, T>,
+        tape: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        if let Gradient::Whole(g, gb) = &tangent.gradient {
+            cx.dev.add_weighted_sum(weights, g.all(), out, self.weight);
+            if let (Some(gb), Some(bias)) = (gb, self.bias) {
+                cx.dev.add_weighted_sum(weights, gb.all(), out, bias);
+            }
+            return;
         }
-        cx.dev.put(scaled);
+        // Σ w (δ̇ ⊗ (a, 1) + δ ⊗ (ȧ, 0))
+        let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
+        if let Some(dd) = &tangent.delta {
+            self.add_pairs(cx, (dd, a), weights, true, out);
+        }
+        if let Some(ad) = &tangent.input {
+            self.add_pairs(cx, (d, ad), weights, false, out);
+        }
     }
 
     #[cfg(test)]
@@ -336,22 +434,29 @@ impl<T: Real> Layer<T> for Linear {
         out: &mut [f64],
     ) {
         let (t, k, o) = (self.positions.at(at.length), self.inputs, self.outputs);
-        let rows = |b: &Buf<T>, record: usize, width: usize| -> Vec<f64> {
-            let all = dev.download(b).unwrap_or_default();
+        let rows = |b: &Buf<T>, record: usize, width: usize, patches: bool| -> Vec<f64> {
+            let mut all = dev.download(b).unwrap_or_default();
+            if patches && self.direct(dev).is_some() {
+                // images: their columns, by the processor
+                let mut near = Device::new();
+                let images = near.upload(&all);
+                let cols = self.columns(&mut near, images);
+                all = near.download(&cols).unwrap_or_default();
+            }
             all[record * t * width..(record + 1) * t * width].iter().map(|v| v.to_f64()).collect()
         };
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        let (a, d) = (rows(a, at.record, k), rows(d, at.record, o));
+        let (a, d) = (rows(a, at.record, k, true), rows(d, at.record, o, false));
         // pairs (δ, a, whether the bias takes part) to add up
         let mut pairs = Vec::new();
         match tangent {
             None => pairs.push((d, a, true)),
             Some(tan) => {
                 if let Some(dd) = &tan.delta {
-                    pairs.push((rows(dd, at.row, o), a, true));
+                    pairs.push((rows(dd, at.row, o, false), a, true));
                 }
                 if let Some(ad) = &tan.input {
-                    pairs.push((d, rows(ad, at.row, k), false));
+                    pairs.push((d, rows(ad, at.row, k, true), false));
                 }
             }
         }

@@ -21,6 +21,7 @@
 mod activation;
 mod affine;
 mod attention;
+mod direct;
 mod direction;
 mod dropout;
 mod embedding;
@@ -45,14 +46,15 @@ pub(crate) use pool::Pool;
 pub(crate) use positions::PositionTable;
 
 use crate::{
-    Real,
+    Activation, Real,
     device::{Buf, Device, Index, Products, Scalars, View},
 };
 
 /// What a layer keeps of the primal pass.
 #[derive(Debug, Default)]
 pub(crate) struct Tape<T> {
-    /// Linear: what went in, patches as rows `(records·T, K)`. Norms: x̂.
+    /// Linear: what went in, patches as rows `(records·T, K)`, or images where the device needs no patches. Norms: x̂.
+    /// Activations on a GPU: what went in.
     pub(crate) input: Option<Buf<T>>,
     /// What came back, `(records·T, O)`.
     pub(crate) delta: Option<Buf<T>>,
@@ -277,6 +279,19 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         self.tensors().iter().map(|t| (t.offset, t.shape.iter().product())).collect()
     }
 
+    /// What it is, where it is an activation.
+    fn activation(&self) -> Option<Activation> {
+        None
+    }
+
+    /// Asks it to compute the activation right before it too, where that is faster; returns whether it will, on a GPU.
+    fn take_activation(&mut self, _activation: Activation) -> bool {
+        false
+    }
+
+    /// Says that the layer behind it computes it too, on a GPU.
+    fn defer(&mut self) {}
+
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
     fn set_masked(&mut self) {}
 
@@ -287,6 +302,11 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
 
     /// Values per record that a pass keeps, of sequences of this length: sizes the batch.
     fn footprint(&self, length: usize) -> usize;
+
+    /// The same on a GPU.
+    fn far_footprint(&self, length: usize) -> usize {
+        self.footprint(length)
+    }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T>;
 
@@ -317,6 +337,17 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
 
     /// Adds `Σᵢ wᵢ gᵢ` to the gradient of the batch. After [`Layer::add_square`].
     fn add_weighted(&self, _cx: &mut Context<'_, T>, _tape: &Tape<T>, _weights: &Scalars, _out: &mut Buf<T>) {
+    }
+
+    /// Adds `Σᵢ wᵢ ġᵢ` of a tangent pass of one probe made with `keep`. After [`Layer::add_products`].
+    fn add_weighted_tangent(
+        &self,
+        _cx: &mut Context<'_, T>,
+        _tape: &Tape<T>,
+        _tangent: &Tangent<T>,
+        _weights: &Scalars,
+        _out: &mut Buf<T>,
+    ) {
     }
 
     /// Writes one record's gradient, or one probe's tangent of it, into an array of all parameters: for tests.

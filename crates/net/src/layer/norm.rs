@@ -321,6 +321,17 @@ impl<T: Real, S: Standardise> Layer<T> for Norm<S> {
         self.affine.add_weighted(cx, tape, weights, out);
     }
 
+    fn add_weighted_tangent(
+        &self,
+        cx: &mut Context<'_, T>,
+        _: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        self.affine.add_weighted_tangent(cx, tangent, weights, out);
+    }
+
     #[cfg(test)]
     fn materialise(
         &self,

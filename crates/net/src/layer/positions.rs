@@ -1,8 +1,8 @@
 //! Learned positions: `z_t = a_t + P_t`. The per-sample gradient is what comes back itself, so the pair is δ alone.
 
-use super::{Context, Flow, Layer, Moving, Start, Tape, Tensor};
 #[cfg(test)]
-use super::{Single, Tangent};
+use super::Single;
+use super::{Context, Flow, Layer, Moving, Start, Tangent, Tape, Tensor};
 #[cfg(test)]
 use crate::device::Device;
 use crate::{
@@ -96,6 +96,19 @@ impl<T: Real> Layer<T> for PositionTable {
 
     fn add_weighted(&self, cx: &mut Context<'_, T>, tape: &Tape<T>, weights: &Scalars, out: &mut Buf<T>) {
         if let Some(d) = &tape.delta {
+            cx.dev.add_weighted_sum(weights, d.all(), out, self.table);
+        }
+    }
+
+    fn add_weighted_tangent(
+        &self,
+        cx: &mut Context<'_, T>,
+        _: &Tape<T>,
+        tangent: &Tangent<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        if let Some(d) = &tangent.delta {
             cx.dev.add_weighted_sum(weights, d.all(), out, self.table);
         }
     }

@@ -24,6 +24,7 @@ pub(crate) use piece::dimension;
 
 use crate::{
     Clip, Data, Network, Real,
+    device::{Accounts, Device},
     engine::Workers,
     error::{Error, Result, check, check_finite, check_len},
     layer::Draws,
@@ -295,8 +296,32 @@ pub(crate) fn measure_generic<T: Real>(
         data.check_even()?;
     }
     let size = net.records_at_a_time(length);
-    let parts = workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
-    Ok(parts.into_iter().flatten().collect())
+    let mut parts =
+        workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
+    match parts.len() {
+        1 => Ok(parts.remove(0)),
+        _ => Ok(parts.into_iter().flatten().collect()),
+    }
+}
+
+/// Adds what records give away to accounts on a GPU. The first record whose numbers are not finite is an error.
+pub(crate) fn account<T: Real>(
+    dev: &mut Device<T>,
+    net: &Network<T>,
+    data: &Data<T>,
+    records: &[usize],
+    (what, draws): (&Measure, Option<Draws>),
+    accounts: &mut Accounts,
+) -> Result<()> {
+    let length = data.input().length();
+    what.check(net, length)?;
+    for ids in records.chunks(net.records_at_a_time(length).max(1)) {
+        piece::account(net, data, dev, ids, (what, draws), accounts)?;
+    }
+    match dev.bad_account(accounts)? {
+        None => Ok(()),
+        Some(position) => Err(Error::NotFinite { what: "the leakage of a record", position }),
+    }
 }
 
 /// `‖J u‖²/s²` of given tangents of the records, `(probes, records, d)`: probe-major, as is the answer.

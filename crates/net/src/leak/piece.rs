@@ -2,15 +2,14 @@
 
 use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trace};
 use crate::{
-    Data, Network, Real,
+    Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Buf, Device},
+    device::{Accounts, Buf, Clips, Device, Told},
     error::{Error, Result},
-    lanczos::{Bases, Tridiagonal, unit},
+    lanczos::{Bases, Stop},
     layer::Draws,
     pass::{OwnDirection, Primal, Pulled, SharedDirection},
     perturb::Shift,
-    random::{Generator, Purpose},
 };
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -19,17 +18,27 @@ use std::cell::OnceCell;
 pub(super) struct Piece<'a, T> {
     pub(super) net: &'a Network<T>,
     pub(super) primal: Primal<T>,
+    pub(super) records: Vec<usize>,
     /// Positions of every record, without padding.
     lengths: Vec<usize>,
-    /// `‖g‖`, or `‖g + c‖`.
-    norms: Vec<f64>,
-    losses: Vec<f64>,
-    clips: Vec<Clipped>,
+    clip: Clip,
+    /// Numbers of the records, once the host needs them.
+    near: OnceCell<Near>,
+    /// The clips on a GPU; absent on the processor, and with a perturbation.
+    pub(super) far: Option<Clips>,
     /// `1/s²`.
     precision: f64,
     shift: Option<Shift<T>>,
     /// `J_gᵀc` with respect to the record and to its label, once it was asked for.
     tilt: OnceCell<(Vec<f64>, Vec<f64>)>,
+}
+
+/// Numbers of the records of a piece.
+pub(super) struct Near {
+    /// `‖g‖`, or `‖g + c‖`.
+    pub(super) norms: Vec<f64>,
+    losses: Vec<f64>,
+    pub(super) clips: Vec<Clipped>,
 }
 
 impl<'a, T: Real> Piece<'a, T> {
@@ -43,15 +52,35 @@ impl<'a, T: Real> Piece<'a, T> {
     ) -> Result<Self> {
         let batch = data.upload(dev, net, ids, what.label);
         let primal = net.primal(dev, batch, what.label, draws);
-        let (mut norms, losses) = primal.norms(dev, ids)?;
         let shift = what.shift.as_ref().map(|c| Shift::upload(dev, c));
-        if let Some(shift) = &shift {
-            norms = shift.lengths(net, dev, &primal, (ids, &norms))?;
-        }
-        let clips = norms.par_iter().with_min_len(512).map(|&n| Clipped::new(what.clip, n)).collect();
         let precision = 1.0 / (what.noise() * what.noise());
+        let far = match &shift {
+            None => dev.clips(what.clip, &primal.square, precision),
+            Some(_) => None,
+        };
         let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
-        Ok(Self { net, primal, lengths, norms, losses, clips, precision, shift, tilt: OnceCell::new() })
+        let (records, near, tilt) = (ids.to_vec(), OnceCell::new(), OnceCell::new());
+        Ok(Self { net, primal, records, lengths, clip: what.clip, near, far, precision, shift, tilt })
+    }
+
+    /// Number of records.
+    fn count(&self) -> usize {
+        self.records.len()
+    }
+
+    /// The numbers of the records, which a GPU is waited for.
+    pub(super) fn near(&self, dev: &mut Device<T>) -> Result<&Near> {
+        if self.near.get().is_none() {
+            let (mut norms, losses) = self.primal.norms(dev, &self.records)?;
+            if let Some(shift) = &self.shift {
+                norms = shift.lengths(self.net, dev, &self.primal, (&self.records, &norms))?;
+            }
+            let clip = self.clip;
+            let clips = norms.par_iter().with_min_len(512).map(|&n| Clipped::new(clip, n)).collect();
+            // nobody else can have set it
+            self.near.set(Near { norms, losses, clips }).ok();
+        }
+        self.near.get().ok_or(Error::Empty)
     }
 
     /// `c·ġ = (J_gᵀc)·u` for tangents of records and labels, probe-major; absent without a perturbation.
@@ -62,7 +91,7 @@ impl<'a, T: Real> Piece<'a, T> {
         y: Option<&Buf<T>>,
     ) -> Result<Option<Vec<f64>>> {
         let Some(shift) = &self.shift else { return Ok(None) };
-        let (n, d, k) = (self.norms.len(), self.primal.values, self.labels());
+        let (n, d, k) = (self.count(), self.primal.values, self.labels());
         if self.tilt.get().is_none() {
             let weights = dev.upload_scalars(&vec![1.0; n]);
             let shared = SharedDirection { array: &shift.array, copies: 1, weights: &weights };
@@ -108,12 +137,16 @@ impl<'a, T: Real> Piece<'a, T> {
     ) -> Result<Vec<f64>> {
         let tilted = self.tilted(dev, x.as_ref(), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
+        if let Some(clips) = &self.far {
+            let squares = dev.released_squares(clips, &pass);
+            pass.recycle(dev);
+            return dev.download_scalars(&squares);
+        }
+        let clips = &self.near(dev)?.clips;
         let (mut cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
         cross.iter_mut().zip(tilted.into_iter().flatten()).for_each(|(c, t)| *c += t);
         let both = cross.iter().zip(&square).enumerate();
-        let out = both
-            .map(|(i, (&c, &s))| self.precision * self.clips[i % self.norms.len()].square(c, s))
-            .collect();
+        let out = both.map(|(i, (&c, &s))| self.precision * clips[i % clips.len()].square(c, s)).collect();
         pass.recycle(dev);
         Ok(out)
     }
@@ -122,20 +155,30 @@ impl<'a, T: Real> Piece<'a, T> {
     pub(super) fn information(&self, dev: &mut Device<T>, x: Buf<T>, y: Option<Buf<T>>) -> Result<Pulled<T>> {
         let tilted = self.tilted(dev, Some(&x), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, Some(x), y, true);
-        let each = |f: &dyn Fn(&Clipped) -> f64| self.clips.iter().map(f).collect::<Vec<f64>>();
-        let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));
-        let bend = dev.upload_scalars(&each(&|c| self.precision * c.bend));
+        let uploaded = match &self.far {
+            Some(_) => None,
+            None => {
+                let clips = &self.near(dev)?.clips;
+                let each = |f: &dyn Fn(&Clipped) -> f64| clips.iter().map(f).collect::<Vec<f64>>();
+                let alpha = dev.upload_scalars(&each(&|c| self.precision * c.s * c.s));
+                Some((alpha, dev.upload_scalars(&each(&|c| self.precision * c.bend))))
+            }
+        };
+        let far = self.far.as_ref().map(|c| (&c.alpha, &c.bend));
+        let Some((alpha, bend)) = uploaded.as_ref().map(|(a, b)| (a, b)).or(far) else {
+            return Err(Error::Empty);
+        };
         let beta = match tilted {
-            None => dev.combined((&bend, &pass.cross), None),
+            None => dev.combined((bend, &pass.cross), None),
             Some(tilted) => {
                 let cross = dev.download_scalars(&pass.cross)?;
-                let both = cross.iter().zip(&tilted).zip(&self.clips);
+                let both = cross.iter().zip(&tilted).zip(&self.near(dev)?.clips);
                 dev.upload_scalars(
                     &both.map(|((c, t), clip)| self.precision * clip.bend * (c + t)).collect::<Vec<f64>>(),
                 )
             }
         };
-        let own = OwnDirection { tangent: Some(&pass), alpha: &alpha, beta: &beta };
+        let own = OwnDirection { tangent: Some(&pass), alpha, beta: &beta };
         // D²ġ = s²ġ + bend (h·ġ)(g + c)
         let shared =
             self.shift.as_ref().map(|s| SharedDirection { array: &s.array, copies: 1, weights: &beta });
@@ -145,8 +188,8 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// `J_gᵀ g` of the unclipped gradient, or `J_gᵀ(g + c)`.
-    fn pullback(&self, dev: &mut Device<T>) -> Pulled<T> {
-        let n = self.norms.len();
+    pub(super) fn pullback(&self, dev: &mut Device<T>) -> Pulled<T> {
+        let n = self.count();
         let (alpha, beta) = (dev.scalars(n), dev.upload_scalars(&vec![1.0; n]));
         let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
         let shared =
@@ -165,34 +208,26 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, what, draws)?;
-    let z: Vec<f64> = dev.download(&p.primal.outputs)?.iter().map(|v| v.to_f64()).collect();
-    let k = p.labels();
-    let mut out: Vec<RecordLeak> = ids
-        .iter()
-        .enumerate()
-        .map(|(i, &record)| RecordLeak {
-            record,
-            loss: p.losses[i],
-            right: data.judge(net, record, &z[i * k..(i + 1) * k]).1.is_some_and(|a| a.right == a.labels),
-            gradient_norm: p.norms[i],
-            released_norm: p.norms[i] * p.clips[i].s,
-            trace: None,
-            dfil: None,
-            dfil_half_width: None,
-            information: Vec::new(),
-            along: None,
-            eta: None,
-            plis: None,
-            plis_parts: Vec::new(),
-        })
-        .collect();
-    match what.trace {
-        Trace::Skip => {}
-        Trace::Exact | Trace::Elements => trace::exact(&p, dev, what, &mut out)?,
-        Trace::Estimate { probes, probe } => trace::estimated(&p, dev, what, probes, probe, &mut out)?,
+    // all work of a GPU is in its queue before the host waits for any of it
+    let probes = match what.trace {
+        Trace::Estimate { probes, probe } => trace::begin(&p, dev, what, probes, probe)?,
+        Trace::Skip | Trace::Exact | Trace::Elements => None,
+    };
+    let pulled = (what.plis != Plis::Skip).then(|| p.pullback(dev));
+    let mut out = leaks(&p, data, dev)?;
+    match (what.trace, probes) {
+        (Trace::Skip, _) => {}
+        (Trace::Exact | Trace::Elements, _) => trace::exact(&p, dev, what, &mut out)?,
+        (Trace::Estimate { probes, .. }, Some(sums)) => {
+            let (sum, square) = (dev.download_scalars(&sums.sum)?, dev.download_scalars(&sums.square)?);
+            trace::finish(&p, what, probes, (&sum, &square), &mut out);
+        }
+        (Trace::Estimate { probes, probe }, None) => {
+            trace::estimated(&p, dev, what, probes, probe, &mut out)?
+        }
     }
-    if what.plis != Plis::Skip {
-        plis(&p, dev, what, &mut out)?;
+    if let Some(pulled) = pulled {
+        plis(&p, dev, what, pulled, &mut out)?;
     }
     if let Some(spectral) = what.eta {
         eta(&p, dev, what, spectral, &mut out)?;
@@ -210,6 +245,53 @@ pub(super) fn measure<T: Real>(
     }
 }
 
+/// Adds what a step of training tells of the records of one piece to accounts on the device; nothing is waited for.
+pub(super) fn account<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    dev: &mut Device<T>,
+    ids: &[usize],
+    (what, draws): (&Measure, Option<Draws>),
+    accounts: &mut Accounts,
+) -> Result<()> {
+    let p = Piece::new(net, data, dev, ids, what, draws)?;
+    let Trace::Estimate { probes, probe } = what.trace else { return Ok(()) };
+    let sums = trace::begin(&p, dev, what, probes, probe)?;
+    let pulled = p.pullback(dev);
+    let [input, label] = pulled.squares_there(dev);
+    if let (Some(sums), Some(clips)) = (&sums, &p.far) {
+        let records = dev.upload_index(&ids.iter().map(|&i| i as u32).collect::<Vec<u32>>());
+        let label = (what.label == Label::Secret).then_some(&label);
+        let told = Told { records: &records, probes: (sums, probes), pulled: (&input, label), clips };
+        dev.account(&told, accounts);
+    }
+    pulled.recycle(dev);
+    p.primal.recycle(dev);
+    Ok(())
+}
+
+/// What is known of every record without any tangent.
+fn leaks<T: Real>(p: &Piece<'_, T>, data: &Data<T>, dev: &mut Device<T>) -> Result<Vec<RecordLeak>> {
+    let z: Vec<f64> = dev.download(&p.primal.outputs)?.iter().map(|v| v.to_f64()).collect();
+    let (net, k, near) = (p.net, p.labels(), p.near(dev)?);
+    let leak = |(i, &record): (usize, &usize)| RecordLeak {
+        record,
+        loss: near.losses[i],
+        right: data.right(net, record, &z[i * k..(i + 1) * k]),
+        gradient_norm: near.norms[i],
+        released_norm: near.norms[i] * near.clips[i].s,
+        trace: None,
+        dfil: None,
+        dfil_half_width: None,
+        information: Vec::new(),
+        along: None,
+        eta: None,
+        plis: None,
+        plis_parts: Vec::new(),
+    };
+    Ok(p.records.par_iter().with_min_len(512).enumerate().map(leak).collect())
+}
+
 /// Dimension of the secret, of records of a length.
 pub(crate) fn dimension<T: Real>(net: &Network<T>, length: usize, label: Label) -> usize {
     let d = net.values(length);
@@ -223,30 +305,30 @@ fn plis<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
     what: &Measure,
+    pulled: Pulled<T>,
     out: &mut [RecordLeak],
 ) -> Result<()> {
-    let d = p.primal.values;
-    let pulled = p.pullback(dev);
+    let (d, near, precision) = (p.primal.values, p.near(dev)?, p.precision);
     let [squares, labels] = pulled.squares(dev)?;
     let xs = match &what.plis {
         Plis::Skip | Plis::Record => Vec::new(),
         Plis::Elements | Plis::Superpixels(_) => pulled.download(dev)?.0,
     };
     pulled.recycle(dev);
-    for (i, r) in out.iter_mut().enumerate() {
-        let c = &p.clips[i];
+    out.par_iter_mut().with_min_len(512).enumerate().for_each(|(i, r)| {
+        let c = &near.clips[i];
         let square = match what.label {
             Label::Public => squares[i],
             Label::Secret => squares[i] + labels[i],
         };
         // Jᵀĝ = (s + n s') J_gᵀ g/n
-        let n = p.norms[i];
+        let n = near.norms[i];
         let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
-        r.along = Some(p.precision * along * along);
+        r.along = Some(precision * along * along);
         // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
         let scale = match what.signal {
-            Signal::Released => 2.0 * p.precision * c.s * c.slope,
-            Signal::Raw => 2.0 * p.precision,
+            Signal::Released => 2.0 * precision * c.s * c.slope,
+            Signal::Raw => 2.0 * precision,
         };
         r.plis = Some(scale.abs() * square.sqrt());
         let row = xs.iter().skip(i * d).take(d);
@@ -259,7 +341,7 @@ fn plis<T: Real>(
                 sums.into_iter().map(|s| scale.abs() * s.sqrt()).collect()
             }
         };
-    }
+    });
     Ok(())
 }
 
@@ -270,36 +352,24 @@ fn eta<T: Real>(
     spectral: Spectral,
     out: &mut [RecordLeak],
 ) -> Result<()> {
-    let (n, d, k) = (out.len(), p.primal.values, p.labels());
+    let (d, k) = (p.primal.values, p.labels());
     let (secret, dim) = (what.label == Label::Secret, p.dimension(what.label));
     // a little above the rounding of products
     let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
-    // streams apart from those of the probes
-    let starts = out.par_iter().flat_map_iter(|r| {
-        let mut rng = Generator::new(what.seed ^ 0x6574_6100, Purpose::Probes, r.record as u64);
-        unit((0..dim).map(|_| rng.normal()).collect())
-    });
     let iterations = spectral.iterations.min(dim);
-    let mut bases = Bases::new(dev, n, [d, if secret { k } else { 0 }], iterations, starts.collect());
-    let mut states: Vec<Tridiagonal> = vec![Tridiagonal::new(rounding, dim); n];
-    let mut settled = vec![false; n];
+    // streams apart from those of the probes
+    let seed = what.seed ^ 0x6574_6100;
+    let stop = Stop { rounding, dimension: dim, tolerance: spectral.tolerance };
+    let widths = [d, if secret { k } else { 0 }];
+    let mut bases = Bases::new(dev, &p.records, widths, (iterations, stop), seed);
     for _ in 0..iterations {
         let (x, y) = bases.current(dev);
         let products = p.information(dev, x, y)?;
-        let numbers = bases.advance(dev, products, &settled)?;
-        states.par_iter_mut().zip(&mut settled).zip(&numbers).for_each(|((s, settled), &(a, b))| {
-            if !*settled {
-                s.push(a, b);
-                // each stops where it would alone: its η does not depend on the others of the piece
-                *settled = s.done() || s.largest().1 <= spectral.tolerance;
-            }
-        });
-        if !settled.contains(&false) {
+        if bases.advance(dev, products)? {
             break;
         }
     }
-    for (r, s) in out.iter_mut().zip(&states) {
-        let (value, residual) = s.largest();
+    for (r, (value, residual)) in out.iter_mut().zip(bases.largest(dev)?) {
         // NaN is caught by the caller; `max` would hide it
         let value = if value < 0.0 { 0.0 } else { value.sqrt() };
         r.eta = Some(Eta { value, residual });

@@ -3,7 +3,7 @@
 use super::{Label, Measure, Probe, RecordLeak, Trace, half_width, piece::Piece};
 use crate::{
     Real,
-    device::{Buf, Device},
+    device::{Buf, Device, ProbeSums, Streams},
     error::Result,
     random::{Generator, Purpose},
 };
@@ -55,6 +55,36 @@ pub(super) fn exact<T: Real>(
     Ok(())
 }
 
+/// Random probes on a GPU, whose signs are drawn there: the same as those of the processor. Absent where they are not.
+pub(super) fn begin<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    what: &Measure,
+    probes: usize,
+    kind: Probe,
+) -> Result<Option<ProbeSums>> {
+    let (Some(clips), Probe::Rademacher) = (&p.far, kind) else { return Ok(None) };
+    let (n, d, k) = (p.records.len(), p.primal.values, p.labels());
+    let secret = what.label == Label::Secret;
+    let records = dev.upload_index(&p.records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
+    let streams = Streams { seed: what.seed, records: &records };
+    let words = |width: usize| width.div_ceil(32);
+    let apart = words(d) + if secret { words(k) } else { 0 };
+    let mut sums = ProbeSums { sum: dev.scalars(n), square: dev.scalars(n) };
+    let group = together(n);
+    for from in (0..probes).step_by(group) {
+        let here = group.min(probes - from);
+        let x = dev.random_signs(&streams, d, here, (from * apart, apart));
+        let label = (from * apart + words(d), apart);
+        let y = if secret { dev.random_signs(&streams, k, here, label) } else { None };
+        let pass = p.net.tangent(dev, &p.primal, x, y, false);
+        let squares = dev.released_squares(clips, &pass);
+        dev.add_probes(&squares, &mut sums);
+        pass.recycle(dev);
+    }
+    Ok(Some(sums))
+}
+
 /// Independent random probes, with the standard error of their mean.
 pub(super) fn estimated<T: Real>(
     p: &Piece<'_, T>,
@@ -89,6 +119,18 @@ pub(super) fn estimated<T: Real>(
             squares[i % n] += s * s;
         }
     }
+    finish(p, what, probes, (&sums, &squares), out);
+    Ok(())
+}
+
+/// Mean and standard error from sums over probes of `‖J u‖²` and of its square.
+pub(super) fn finish<T: Real>(
+    p: &Piece<'_, T>,
+    what: &Measure,
+    probes: usize,
+    (sums, squares): (&[f64], &[f64]),
+    out: &mut [RecordLeak],
+) {
     let m = probes as f64;
     let t = half_width(1.0, probes);
     for (i, r) in out.iter_mut().enumerate() {
@@ -99,7 +141,6 @@ pub(super) fn estimated<T: Real>(
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));
     }
-    Ok(())
 }
 
 /// Rows of random values, drawn one after another.

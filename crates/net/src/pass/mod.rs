@@ -2,6 +2,7 @@
 //! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
 //! their order, and backwards in its reverse.
 
+mod given;
 mod moving;
 mod plain;
 mod values;
@@ -12,7 +13,8 @@ use crate::{
     Real,
     data::{Batch, Input},
     device::{Buf, Device, LossTape, Products, Scalars},
-    error::{Error, Result},
+    engine::check_records,
+    error::Result,
     layer::{Context, Direction, Draws, Embedding, Moving, Own, Shared, Tangent, Tape},
     leak::Label,
     network::{Network, Op},
@@ -74,10 +76,8 @@ impl<T: Real> Primal<T> {
     pub(crate) fn norms(&self, dev: &Device<T>, records: &[usize]) -> Result<(Vec<f64>, Vec<f64>)> {
         let norms: Vec<f64> = dev.download_scalars(&self.square)?.iter().map(|s| s.max(0.0).sqrt()).collect();
         let losses = dev.download_scalars(&self.loss.losses)?;
-        match norms.iter().zip(&losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
-            None => Ok((norms, losses)),
-            Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
-        }
+        check_records(&norms, &losses, records)?;
+        Ok((norms, losses))
     }
 
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
@@ -107,13 +107,18 @@ impl<T: Real> Pulled<T> {
 
     /// The square of its length for every record, with respect to the record and to its label.
     pub(crate) fn squares(&self, dev: &Device<T>) -> Result<[Vec<f64>; 2]> {
-        let of = |values: &Buf<T>, units: &Scalars| {
+        let [input, label] = self.squares_there(dev);
+        Ok([dev.download_scalars(&input)?, dev.download_scalars(&label)?])
+    }
+
+    /// [`Pulled::squares`], left on the device.
+    pub(crate) fn squares_there(&self, dev: &Device<T>) -> [Scalars; 2] {
+        [(&self.input, &self.units), (&self.label, &self.label_units)].map(|(values, units)| {
             let width = values.len() / units.len().max(1);
             let mut squares = dev.dots(width, values.all(), values.all());
             dev.scale_squares(units, &mut squares);
-            dev.download_scalars(&squares)
-        };
-        Ok([of(&self.input, &self.units)?, of(&self.label, &self.label_units)?])
+            squares
+        })
     }
 
     pub(crate) fn recycle(self, dev: &mut Device<T>) {
@@ -144,7 +149,8 @@ impl<T: Real> Network<T> {
         self.value_of(dev, batch, self.nodes[node].inputs[0])
     }
 
-    fn value_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>, value: usize) -> Buf<T> {
+    /// The value of a number: 0 is the record, i + 1 what node i returns.
+    pub(crate) fn value_of(&self, dev: &mut Device<T>, batch: Batch<'_, T>, value: usize) -> Buf<T> {
         let mut cx = self.context(dev, batch.records.len(), batch.length);
         let (x, embedded) = self.embed(&mut cx, batch.x);
         let (z, tapes) = self.forward(&mut cx, x, value);
@@ -258,6 +264,27 @@ impl<T: Real> Network<T> {
         }
         if let Some(embedding) = self.trained_embedding() {
             embedding.add_weighted(&mut cx, &primal.embedded, &weights, out);
+        }
+    }
+
+    /// `Σᵢ wᵢ ġᵢ` added to `out`, ġ that of a tangent pass of one probe made with `keep`.
+    pub(crate) fn add_weighted_tangent(
+        &self,
+        dev: &mut Device<T>,
+        primal: &Primal<T>,
+        pass: &TangentPass<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let weights = dev.combined((weights, &primal.loss.units), None);
+        let mut cx = self.context(dev, primal.records, primal.length);
+        for (i, node) in self.nodes.iter().enumerate().filter(|(_, n)| n.trained) {
+            if let Op::Layer(layer) = &node.op {
+                layer.add_weighted_tangent(&mut cx, &primal.tapes[i], &pass.tangents[i], &weights, out);
+            }
+        }
+        if let Some(embedding) = self.trained_embedding() {
+            embedding.add_weighted_tangent(&mut cx, &primal.embedded, &pass.embedded, &weights, out);
         }
     }
 

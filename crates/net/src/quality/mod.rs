@@ -6,13 +6,14 @@
 //! | [`psnr`] | any values with a range | ∞ | `10 log₁₀(L²/MSE)` |
 //! | [`ssim`] | images of 11 × 11 and more | 1 | Wang, Bovik, Sheikh, Simoncelli 2004 |
 //! | [`haar_psi`] | images of 16 × 16 and more, 1 or 3 channels | 1 | Reisenhofer, Bosse, Kutyniok, Wiegand 2018 |
-//!
-//! LPIPS is not here: it needs the weights of a network that others trained.
+//! | [`Lpips`] | images with 1 or 3 channels | 0 | Zhang, Isola, Efros, Shechtman, Wang 2018; needs weights that others trained |
 
 mod haar;
+mod lpips;
 mod structure;
 
 pub use haar::haar_psi;
+pub use lpips::Lpips;
 pub use structure::ssim;
 
 use crate::{

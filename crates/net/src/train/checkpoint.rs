@@ -15,6 +15,8 @@ const FORMAT: &str = "leakscope-net-checkpoint";
 const FIRST_LOSS: &str = "first-loss";
 /// How gradients are perturbed, by which public records, and the last perturbation.
 const PERTURBED: &str = "perturbed";
+/// What that was learned as.
+const PERTURBATION: &str = "perturbation";
 const SEAL: &str = "sha256";
 /// What stands in the place of the seal while it is taken: as many digits, none of them telling.
 const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -58,12 +60,16 @@ impl<'d, T: Real> Trainer<'d, T> {
             let state = json(serde_json::to_string(&(how, public.to_string(), self.perturbed)))?;
             file.metadata.insert(PERTURBED.to_owned(), state);
         }
+        if !self.perturbation.is_empty() {
+            file.insert(PERTURBATION, &[self.perturbation.len()], &self.perturbation);
+        }
         for (i, m) in self.moments.iter().enumerate() {
             let values = self.workers.with(|dev| dev.download(m))?;
             file.insert(&format!("moment.{i}"), &[m.len()], &values);
         }
         if let Some(t) = &self.tracker {
-            for (name, values) in accounts(t) {
+            let t = self.workers.with(|dev| t.current(dev))?;
+            for (name, values) in accounts(&t) {
                 file.insert(name, &[values.len()], values);
             }
         }
@@ -110,6 +116,10 @@ impl<'d, T: Real> Trainer<'d, T> {
                 serde_json::from_str(text).map_err(|e| bad(e.to_string()))?;
             let public = public.parse().map_err(|_| bad("its public records have no fingerprint"))?;
             (run.perturbed_before, run.perturbed) = (Some((how, public)), last);
+            if file.has(PERTURBATION) {
+                run.perturbation = file.get::<f64>(PERTURBATION)?.1;
+                check_finite("the perturbation of the checkpoint", &run.perturbation)?;
+            }
         }
         for (i, m) in run.moments.iter_mut().enumerate() {
             let values = file.get::<T>(&format!("moment.{i}"))?.1;

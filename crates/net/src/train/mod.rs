@@ -12,6 +12,7 @@ mod account;
 mod checkpoint;
 mod filter;
 mod key;
+mod perturbed;
 mod sample;
 mod track;
 
@@ -25,12 +26,12 @@ pub use track::{PANEL, RecordBudget, Tracking};
 use crate::{
     Backend, Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Buf, Device, Flags},
+    device::{Accounts, Buf, Device, Flags},
     engine::Workers,
     error::{Error, Result, check},
     layer::Draws,
-    leak::{Label, Measure, Plis, Probe, Trace, dimension},
-    perturb::{self, Perturbed, Perturbing},
+    leak::{Label, Measure, Plis, Probe, RecordLeak, Trace, dimension},
+    perturb::{Added, Learned, Perturbed, Perturbing},
     random::Purpose,
 };
 use filter::Spending;
@@ -134,6 +135,16 @@ pub struct Trainer<'d, T> {
     perturbed_before: Option<(Perturbing, u64)>,
     /// The perturbation of the last step.
     perturbed: Option<Perturbed>,
+    /// What it was learned as, which the next step starts from.
+    perturbation: Vec<f64>,
+    /// What was added in the last step, where it was the same to all.
+    added: Option<Vec<f64>>,
+}
+
+/// What a step told of records: measures, or the accounts with them added on a GPU.
+enum Told {
+    Near(Vec<RecordLeak>),
+    Far(Box<Accounts>),
 }
 
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
@@ -230,62 +241,19 @@ impl<'d, T: Real> Trainer<'d, T> {
             perturbing: None,
             perturbed_before: None,
             perturbed: None,
+            perturbation: Vec::new(),
+            added: None,
         })
-    }
-
-    /// Perturbs the gradients of this run by what public records tell at every step; before its first step, and again where
-    /// it goes on from a checkpoint. The labels of the public records are taken to be known.
-    pub fn perturb(&mut self, how: Perturbing, public: &'d Data<T>) -> Result<()> {
-        how.check()?;
-        public.check(&self.net)?;
-        if self.data.members().is_some() {
-            let reason = "records that belong together are clipped as one, without a perturbation".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
-        }
-        if self.config.privacy.is_none() {
-            let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
-        }
-        let now = (how, checkpoint::fingerprint(public));
-        if self.perturbed_before.map_or(self.step > 0, |before| before != now) {
-            return Err(Error::OtherRun { what: "perturbation" });
-        }
-        self.perturbing = Some((how, public));
-        Ok(())
-    }
-
-    /// Whether the run goes on from one with a perturbation, and was not given it again.
-    pub fn lacks_perturbation(&self) -> bool {
-        self.perturbing.is_none() && self.perturbed_before.is_some()
-    }
-
-    /// How gradients are perturbed, and by how many public records.
-    pub fn perturbing(&self) -> Option<(Perturbing, usize)> {
-        self.perturbing.map(|(how, public)| (how, public.len()))
-    }
-
-    /// The perturbation of the last step; absent without one.
-    pub fn perturbed(&self) -> Option<Perturbed> {
-        self.perturbed
-    }
-
-    /// What is added to every record's gradient in this step.
-    fn perturbation(&self) -> Result<Option<(Vec<f64>, Perturbed)>> {
-        match (self.perturbing, self.perturbed_before, self.config.privacy) {
-            (Some((how, public)), _, Some(p)) => {
-                // other probes at every step, and others than those of the accounts
-                let seed = self.config.seed ^ (self.step + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
-                perturb::learn(&self.workers, &self.net, public, p.clip, how, seed).map(Some)
-            }
-            (None, Some(_), _) => Err(Error::OtherRun { what: "perturbation" }),
-            (None, None, _) | (Some(_), _, None) => Ok(None),
-        }
     }
 
     /// Goes on elsewhere.
     pub fn on(mut self, backend: Backend) -> Result<Self> {
         if backend == self.net.backend() {
             return Ok(self);
+        }
+        if let Some(tracker) = &self.tracker {
+            let near = self.workers.with(|dev| tracker.current(dev))?.into_owned();
+            self.tracker = Some(near);
         }
         let moments: Vec<Vec<T>> =
             self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
@@ -314,55 +282,70 @@ impl<'d, T: Real> Trainer<'d, T> {
         // texts of like lengths together, so that little is padded
         self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
-        let draws = self.draws();
-        let (shift, perturbed) = self.perturbation().map_err(stopped)?.unzip();
-        let spending = self.spend(shift.as_ref()).map_err(stopped)?;
+        let learned = self.learn_perturbation().map_err(stopped)?;
+        let added = learned.as_ref().map(|l| &l.added);
+        let spending = self.spend(added).map_err(stopped)?;
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let batch =
-            T::clipped_gradient(&self.workers, &self.net, self.data, &drawn, clip, shift.as_deref(), draws)
-                .map_err(stopped)?;
+        let batch = self.released(&drawn, clip, added).map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
         }
-        let leaks = match (&self.tracker, self.config.privacy, self.config.tracking.probes()) {
-            (Some(tracker), Some(privacy), Some(probes)) => {
-                let what = Measure {
-                    trace: Trace::Estimate { probes, probe: Probe::Rademacher },
-                    plis: Plis::Record,
-                    label: self.config.label,
-                    shift: shift.clone(),
-                    // other probes at every step
-                    ..Measure::new(
-                        privacy.clip,
-                        privacy.sigma,
-                        self.config.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                    )
-                };
-                // a record that dropped out takes no part, and gives nothing away
-                let takes_part = |i: usize| spending.as_ref().is_none_or(|s| s.dropped[i].is_infinite());
-                let wanted = tracker.wants(&drawn, takes_part);
-                // with the values that dropout left out in this step: whoever knows them learns no less
-                T::measure(&self.workers, &self.net, self.data, &wanted, &what, draws).map_err(stopped)?
-            }
-            _ => Vec::new(),
-        };
+        let told = self.told(&drawn, spending.as_ref(), added).map_err(stopped)?;
         let (theta, moments) = self.workers.with(|dev| self.updated(dev, &batch.sum))?;
         self.net.theta = theta;
         self.moments = moments;
-        if let Some(t) = &mut self.tracker {
-            t.add(&leaks);
+        match (&mut self.tracker, told) {
+            (Some(t), Told::Near(leaks)) => t.add(&leaks),
+            (Some(t), Told::Far(accounts)) => t.keep(*accounts),
+            (None, _) => {}
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
-        self.perturbed = perturbed;
+        if let Some(Learned { report, state, added }) = learned {
+            (self.perturbed, self.perturbation) = (Some(report), state);
+            self.added = added.into_constant();
+        }
         self.first_loss = self.first_loss.or(loss);
         let (m, c) = (drawn.len(), clip.unit());
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
         let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
+    }
+
+    /// What this step tells of the records that are followed or drawn.
+    fn told(&self, drawn: &[usize], spending: Option<&Spending>, added: Option<&Added<T>>) -> Result<Told> {
+        let (Some(tracker), Some(privacy), Some(probes)) =
+            (&self.tracker, self.config.privacy, self.config.tracking.probes())
+        else {
+            return Ok(Told::Near(Vec::new()));
+        };
+        // other probes at every step
+        let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let what = Measure {
+            trace: Trace::Estimate { probes, probe: Probe::Rademacher },
+            plis: Plis::Record,
+            label: self.config.label,
+            ..Measure::new(privacy.clip, privacy.sigma, seed)
+        };
+        // a record that dropped out takes no part, and gives nothing away
+        let takes_part = |i: usize| spending.is_none_or(|s| s.dropped[i].is_infinite());
+        let wanted = tracker.wants(drawn, takes_part);
+        let far = match added {
+            None => self.workers.with(|dev| tracker.accounts(dev)),
+            Some(_) => None,
+        };
+        match far {
+            Some(mut accounts) => {
+                // with the values that dropout left out in this step: whoever knows them learns no less
+                let (workers, draws) = (&self.workers, self.draws());
+                T::account(workers, &self.net, self.data, &wanted, (&what, draws), &mut accounts)?;
+                Ok(Told::Far(Box::new(accounts)))
+            }
+            None => self.measured(&wanted, what, added).map(Told::Near),
+        }
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
@@ -397,7 +380,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// The records' spending with this step charged to those that can pay it; absent without a filter.
-    fn spend(&self, shift: Option<&Vec<f64>>) -> Result<Option<Spending>> {
+    fn spend(&self, added: Option<&Added<T>>) -> Result<Option<Spending>> {
         let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
         let active = spending.active();
         let mut spending = spending.clone();
@@ -413,10 +396,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             trace: Trace::Skip,
             plis: Plis::Skip,
             label: self.config.label,
-            shift: shift.cloned(),
             ..Measure::new(p.clip, p.sigma, self.config.seed)
         };
-        let leaks = T::measure(&self.workers, &self.net, self.data, &active, &norms, self.draws())?;
+        let leaks = self.measured(&active, norms, added)?;
         spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
         Ok(Some(spending))
     }
@@ -462,14 +444,16 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// Accounts of all records; empty without tracking.
-    pub fn budgets(&self) -> Vec<RecordBudget> {
+    pub fn budgets(&self) -> Result<Vec<RecordBudget>> {
+        let Some(tracker) = &self.tracker else { return Ok(Vec::new()) };
+        let tracker = self.workers.with(|dev| tracker.current(dev))?;
         // a record that dropped out took part in the steps before
         let steps = |i: usize| match self.spending.as_ref().map(|s| s.dropped[i]) {
             Some(dropped) if dropped.is_finite() => dropped as u64,
             Some(_) | None => self.step,
         };
-        let of = |i: usize| self.tracker.as_ref().map(|t| t.budget(i, self.dimension(i), steps(i)));
-        (0..self.data.units()).filter_map(of).collect()
+        let of = |i: usize| tracker.budget(i, self.dimension(i), steps(i));
+        Ok((0..self.data.units()).map(of).collect())
     }
 
     /// Dimension of the secret of a record.
@@ -478,7 +462,10 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// dFIL so far of every record that is followed: cheap enough for every step. Empty where none is.
-    pub fn dfil(&self) -> Vec<f64> {
-        self.tracker.iter().flat_map(|t| t.followed_dfil(|i| self.dimension(i))).collect()
+    pub fn dfil(&self) -> Result<Vec<f64>> {
+        match &self.tracker {
+            Some(t) => self.workers.with(|dev| t.followed_dfil(dev, |i| self.dimension(i))),
+            None => Ok(Vec::new()),
+        }
     }
 }

@@ -7,6 +7,8 @@
 
 use super::{Sampling, TrainConfig};
 use crate::{
+    Real,
+    device::{Accounts, Device},
     error::{Result, check},
     leak::RecordLeak,
     poisson,
@@ -15,6 +17,7 @@ use crate::{
 };
 use leakscope_core::claim::Measured;
 use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, sync::Arc};
 
 /// Which records are measured at every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +115,8 @@ pub(crate) struct Tracker {
     noise: f64,
     /// Degrees of freedom that one measure adds to the spread of its probes.
     degrees: f64,
+    /// The accounts on a GPU, once they are kept there: those above are then as they were before.
+    far: Option<Arc<Accounts>>,
 }
 
 /// A sum over all steps of a record from its measures.
@@ -177,7 +182,51 @@ impl Tracker {
             factor,
             noise: privacy.sigma * privacy.clip.unit(),
             degrees: (probes - 1) as f64,
+            far: None,
         }))
+    }
+
+    /// A copy of the accounts on the device, for a step to add to; absent on the processor.
+    pub(crate) fn accounts<T: Real>(&self, dev: &Device<T>) -> Option<Accounts> {
+        if let Some(far) = &self.far {
+            return Some(dev.copy_accounts(far));
+        }
+        let columns = [
+            &self.measured[..],
+            &self.trace,
+            &self.square,
+            &self.probes,
+            &self.plain,
+            &self.plain_square,
+            &self.plain_probes,
+        ];
+        let tables = self.tables.as_ref().map(|(p, r)| (p, r));
+        dev.accounts(columns, (&self.renyi, &self.followed), tables, self.noise)
+    }
+
+    /// Keeps accounts that a step has added to.
+    pub(crate) fn keep(&mut self, accounts: Accounts) {
+        self.far = Some(Arc::new(accounts));
+    }
+
+    /// The accounts as they are now, in the host's memory.
+    pub(crate) fn current<T: Real>(&self, dev: &Device<T>) -> Result<Cow<'_, Self>> {
+        let Some(far) = &self.far else { return Ok(Cow::Borrowed(self)) };
+        let mut near = Self { far: None, ..self.clone() };
+        let columns = [
+            &mut near.measured,
+            &mut near.trace,
+            &mut near.square,
+            &mut near.probes,
+            &mut near.plain,
+            &mut near.plain_square,
+            &mut near.plain_probes,
+        ];
+        for (to, from) in columns.into_iter().zip(&far.columns) {
+            *to = dev.download_scalars(from)?;
+        }
+        near.renyi = dev.download_scalars(&far.renyi)?;
+        Ok(Cow::Owned(near))
     }
 
     /// Which records a step must measure, given those it drew and those that can take part; ascending.
@@ -194,7 +243,7 @@ impl Tracker {
         }
     }
 
-    /// Adds one step's measures.
+    /// Adds one step's measures, on the processor.
     pub(crate) fn add(&mut self, leaks: &[RecordLeak]) {
         for leak in leaks {
             let (Some(trace), Some(along)) = (leak.trace, leak.along) else { continue };
@@ -225,9 +274,17 @@ impl Tracker {
     }
 
     /// dFIL of the followed records so far.
-    pub(crate) fn followed_dfil(&self, dimension: impl Fn(usize) -> usize) -> Vec<f64> {
-        let all = self.followed.iter().zip(&self.trace).enumerate();
-        all.filter(|(_, (followed, _))| **followed).map(|(i, (_, t))| t / dimension(i) as f64).collect()
+    pub(crate) fn followed_dfil<T: Real>(
+        &self,
+        dev: &Device<T>,
+        dimension: impl Fn(usize) -> usize,
+    ) -> Result<Vec<f64>> {
+        let trace = match &self.far {
+            Some(far) => Cow::Owned(dev.download_scalars(&far.columns[1])?),
+            None => Cow::Borrowed(&self.trace),
+        };
+        let all = self.followed.iter().zip(trace.iter()).enumerate();
+        Ok(all.filter(|(_, (followed, _))| **followed).map(|(i, (_, t))| t / dimension(i) as f64).collect())
     }
 
     /// The account of a record that could take part in `steps` steps.

@@ -85,7 +85,7 @@ PARAMETERS = {
     "tell_budget": "About how long telling values apart may take, in seconds of an ordinary machine, or ``\"all\"``: as long as it "
                    "takes. The most exposed come first, and a page that leaves any out is never green.",
     "scaling": "Whether leakage counts that columns are scaled by their own data: ``\"counted\"`` or ``\"given\"``.",
-    "redact": "Name no record on the page, for sharing it: document and tables stay as they are.",
+    "redact": "Name and show no record on the page, for sharing it: document and tables stay as they are.",
     "out": "Folder to keep document, page and tables in, as the command line leaves them.",
     "progress": "``True`` or ``False`` for a bar (tqdm, where it is installed), or a callable that takes a stage, what is "
                 "done and the total. By default a bar where somebody watches.",

@@ -1,47 +1,79 @@
-"""Who computes the passes of an audit, where that is not this process."""
+"""Who computes the passes of a question, where that is not this process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from . import _native
 from ._native import OptionError
 from ._tables import Data
 
+#: gets the pass's name, the pass, its parts and, for a data frame, the partition that each part is; gives an answer for every part,
+#: in their order
+Compute = Callable[[str, bytes, list[bytes], "list[int] | None"], Sequence[bytes]]
+
+#: what the table of a data frame of an engine is called
+FRAME = "DataFrame"
+
+_R = TypeVar("_R")
+
 
 @dataclass(frozen=True)
 class Machines:
-    """A function that has the parts of a pass computed, and where their records go."""
+    """A function that has the parts of a pass computed, and where their tables go."""
 
-    #: gets the pass's name, the pass and its parts; gives an answer for every part, in their order
-    compute: Callable[[str, bytes, list[str]], Sequence[bytes]]
-    records: str | None = None
+    compute: Compute
+    #: folders of tables, by their names
+    tables: Mapping[str, str] = field(default_factory=dict)
+    #: rows and checksum of every partition, where the data are a data frame of an engine
+    partitions: Sequence[tuple[int, int]] | None = None
 
-    def check(self, given: Data, tables: Sequence[Data | None], public: Data | None) -> None:
-        """Machines read files, and nothing that is in the memory of this one."""
-        for name, table in (("data", given), ("test", tables[0]), ("score", tables[1]), ("shape_from", public)):
-            if table is not None and table.table is not None:
-                raise OptionError(f"{name}: it is in memory here, where other machines cannot read it: write it to Parquet files "
-                                  "that all of them see, and give their names")
+    def native(self) -> _native.Machines:
+        """As the native side takes them."""
+        return _native.Machines(self.compute, {} if self.partitions is None else {FRAME: list(self.partitions)})
+
+    def check(self, tables: Mapping[str, Data | None]) -> None:
+        """Machines read files and partitions, and nothing that is in the memory of this one."""
+        for name, table in tables.items():
+            if table is None or table.table is None or (name == "data" and self.partitions is not None):
+                continue
+            raise OptionError(f"{name}: it is in memory here, where other machines cannot read it: write it to Parquet files "
+                              "that all of them see, and give their names")
 
 
-#: where ``audit`` looks for machines
+#: where questions look for machines
 MACHINES: ContextVar[Machines | None] = ContextVar("leakscope_machines", default=None)
 
 
 @contextlib.contextmanager
 def on(machines: Machines) -> Iterator[None]:
-    """Lets audits run on machines."""
+    """Lets questions run on machines."""
     token = MACHINES.set(machines)
     try:
         yield
     finally:
         MACHINES.reset(token)
+
+
+def asked(**tables: Data | None) -> _native.Machines | None:
+    """The machines of a question about these tables; none where it is answered here."""
+    machines = MACHINES.get()
+    if machines is None:
+        return None
+    machines.check(tables)
+    return machines.native()
+
+
+def ask(question: Callable[..., _R], data: Any, machines: Machines, options: Mapping[str, Any]) -> _R:
+    """Asks a question with its passes computed by machines."""
+    others = {name: absolute(options[name]) for name in ("test", "score", "shape_from") if name in options}
+    with on(machines):
+        return question(absolute(data), **{**options, **others})
 
 
 def absolute(data: Any) -> Any:
@@ -53,15 +85,49 @@ def absolute(data: Any) -> Any:
     return data
 
 
-def folder(records: Any) -> str | None:
-    """The folder of records, made where it is not there."""
-    if records is None:
-        return None
-    path = os.path.abspath(records)
-    os.makedirs(path, exist_ok=True)
-    return path
+def folders(**tables: Any) -> dict[str, str]:
+    """The folders of tables, made where they are not there."""
+    found = {}
+    for name, place in tables.items():
+        if place is not None:
+            found[name] = os.path.abspath(place)
+            os.makedirs(found[name], exist_ok=True)
+    return found
 
 
-def run_part(work: bytes, part: str, records: str | None = None) -> bytes:
-    """Computes one part of a pass: what a task calls, on any machine."""
-    return _native.run_part(work, part, records)
+def run_part(work: bytes, part: bytes, tables: Mapping[str, str] | None = None) -> bytes:
+    """Computes one part of a pass over files: what a task calls, on any machine."""
+    return _native.run_part(work, part, dict(tables or {}))
+
+
+def run_partition(work: bytes, part: bytes, rows: Any, tables: Mapping[str, str] | None = None) -> bytes:
+    """Computes one part of a pass over the rows of a partition, a table of pyarrow."""
+    return _native.run_part(work, part, dict(tables or {}), _rows(rows))
+
+
+def counted(rows: Any) -> tuple[int, int]:
+    """Number of rows of a partition, a table of pyarrow, and a checksum of its ends."""
+    return _native.partition(_rows(rows)) if rows.num_rows else (0, 0)
+
+
+def _rows(rows: Any) -> _native.Table:
+    table = _native.Table(FRAME)
+    table.arrow(rows)
+    return table
+
+
+class Schema:
+    """The columns of a data frame of an engine, without its rows."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        nothing = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
+        return pa.RecordBatchReader.from_batches(self.schema, [nothing]).__arrow_c_stream__(requested_schema)
+
+
+# messages call a table without a name by its type
+Schema.__name__ = FRAME

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _native, _progress, _requests
+from . import _machines, _native, _progress, _requests
 from ._docs import PARAMETERS, documented
 from ._machines import MACHINES
 from ._native import OptionError
@@ -169,13 +169,11 @@ def audit(
         "scaling": scaling,
         "redact": redact,
     }
-    machines = MACHINES.get()
+    on = MACHINES.get()
+    machines = _machines.asked(data=given, test=tables[0], score=tables[1], shape_from=public)
     with _progress.shown(progress) as callback:
-        if machines is not None:
-            machines.check(given, tables, public)
-            outcome = _native.audit_on(request, machines.compute, machines.records is not None, callback)
-        else:
-            outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback)
+        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback, machines,
+                                on is None or bool(on.tables))
     return Audit(outcome, given)._kept(out)
 
 
@@ -254,6 +252,7 @@ def balance(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Balance:
@@ -293,7 +292,7 @@ def balance(
     if noise is not None:
         request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.balance(request, balancing, given.table, native(rows), callback)
+        outcome = _native.balance(request, balancing, given.table, native(rows), callback, _machines.asked(data=given, test=rows))
     return Balance(outcome, given)._kept(out)
 
 
@@ -354,6 +353,7 @@ def attack(
     holdout: float | None = None,
     label: str = "secret",
     seed: int | None = None,
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Attack:
@@ -474,7 +474,7 @@ def release(
     request = {**_requests.table(given, asked), "protect_at": protect_at, "tell_budget": _seconds(tell_budget),
                "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
-        outcome = _native.release(request, terms, out, given.table, callback)
+        outcome = _native.release(request, terms, out, given.table, callback, _machines.asked(data=given))
     return Release(outcome, given)
 
 

@@ -65,7 +65,8 @@ class Network:
     def load(self, weights: bytes) -> None: ...
     def evaluate(self, given: _Given) -> tuple[float, float | None]: ...
     def train(
-        self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None
+        self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None,
+        public: _Given | None = None
     ) -> Outcome: ...
     def audit_rows(
         self,
@@ -110,28 +111,43 @@ def net_measured(
 def net_tracked(
     values: _Values, drawn: Sequence[float], loss: Sequence[float], clipped: Sequence[float]
 ) -> Outcome: ...
-def audit_on(
-    values: _Values,
-    compute: Callable[[str, bytes, list[str]], Sequence[bytes]],
-    records: bool = False,
-    progress: _Progress = None,
-) -> Outcome: ...
-def run_part(work: bytes, part: str, records: _Path | None = None) -> bytes: ...
+class Machines:
+    def __init__(
+        self,
+        compute: Callable[[str, bytes, list[bytes], list[int] | None], Sequence[bytes]],
+        frames: dict[str, list[tuple[int, int]]] = ...,
+    ) -> None: ...
+
+def run_part(work: bytes, part: bytes, tables: dict[str, str] = ..., rows: Table | None = None) -> bytes: ...
+def partition(rows: Table) -> tuple[int, int]: ...
 def audit(
     values: _Values,
     data: Table | None = None,
     test: Table | None = None,
     score: Table | None = None,
+    shape_from: Table | None = None,
     progress: _Progress = None,
+    machines: Machines | None = None,
+    tables: bool = True,
 ) -> Outcome: ...
 def balance(
-    values: _Values, balancing: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
+    values: _Values,
+    balancing: _Values,
+    data: Table | None = None,
+    test: Table | None = None,
+    progress: _Progress = None,
+    machines: Machines | None = None,
 ) -> Outcome: ...
 def attack(
     values: _Values, playing: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
 ) -> Outcome: ...
 def release(
-    values: _Values, terms: _Values, out: _Path, data: Table | None = None, progress: _Progress = None
+    values: _Values,
+    terms: _Values,
+    out: _Path,
+    data: Table | None = None,
+    progress: _Progress = None,
+    machines: Machines | None = None,
 ) -> Outcome: ...
 def withdraw(out: _Path, release: int, reason: str, ledger_key: _Path | None = None) -> str: ...
 def private_model(values: _Values, terms: _Values, data: Table, seed: int | None = None) -> dict[str, Any]: ...
@@ -154,7 +170,11 @@ def attack_informed(values: _Values, given: Any, progress: _Progress = None) -> 
 def text_train(values: _Values, out: str, progress: _Progress = None) -> Outcome: ...
 def text_canary(values: _Values, progress: _Progress = None) -> Outcome: ...
 def bound(
-    values: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None
+    values: _Values,
+    data: Table | None = None,
+    test: Table | None = None,
+    progress: _Progress = None,
+    machines: Machines | None = None,
 ) -> Outcome: ...
 def calibrate(
     values: _Values, data: Table | None = None, test: Table | None = None, progress: _Progress = None

@@ -21,10 +21,10 @@ _METHODS = ("inversion", "membership", "informed")
 #: which keywords belong to which methods
 _OWN = {
     "inversion": {"records", "batch", "local_steps", "local_lr", "clip", "clip_kind", "sigma", "sigmas", "objective", "labels",
-                  "iterations", "restarts", "lr", "total_variation", "range", "pictures", "seed"},
-    "membership": {"records", "shadows", "canaries", "confidence", "seed"},
+                  "iterations", "restarts", "lr", "total_variation", "range", "pictures", "redact", "seed"},
+    "membership": {"records", "shadows", "canaries", "confidence", "redact", "seed"},
     "informed": {"classes", "known", "learn", "targets", "steps", "lr", "weight_decay", "sgd", "clip", "clip_kind", "sigma", "density",
-                 "delta", "epochs", "attack_lr", "attack_decay", "pictures", "seed"},
+                 "delta", "epochs", "attack_lr", "attack_decay", "pictures", "redact", "seed"},
 }
 
 
@@ -138,6 +138,7 @@ def attack_network(
     attack_lr: float | None = None,
     attack_decay: float | None = None,
     pictures: bool | None = None,
+    redact: bool | None = None,
     seed: int | None = None,
     out: Path | None = None,
     progress: Progress = None,
@@ -169,7 +170,7 @@ def attack_network(
         "range": None if range is None else list(range), "shadows": shadows, "canaries": canaries, "confidence": confidence,
         "classes": None if classes is None else list(classes), "known": known, "learn": learn, "targets": targets, "steps": steps,
         "weight_decay": weight_decay, "sgd": sgd, "density": density, "delta": delta, "epochs": epochs, "attack_lr": attack_lr,
-        "attack_decay": attack_decay, "pictures": pictures, "seed": seed,
+        "attack_decay": attack_decay, "pictures": pictures, "redact": redact, "seed": seed,
     }
     request = {name: value for name, value in said.items() if value is not None}
     for name in request:

@@ -97,6 +97,7 @@ def train_network(
     filter_epsilon: float | None = None,
     filter_budgets: str | Path | Sequence[float] | None = None,
     unit: Mapping[str, str] | None = None,
+    redact: bool = False,
     precision: str = "f32",
     device: str = "cpu",
     out: Path | None = None,
@@ -140,7 +141,7 @@ def train_network(
         "momentum": momentum, "adam": adam, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
         "epsilon": epsilon, "delta": delta, "sampling": sampling, "weight_decay": weight_decay, "track": _tracked(track),
         "probes": probes, "label": label, "seed": seed, "not_private_noise_from_seed": not_private_noise_from_seed,
-        "filter_epsilon": filter_epsilon, "precision": precision, "device": device, **_budgets(filter_budgets),
+        "filter_epsilon": filter_epsilon, "redact": redact, "precision": precision, "device": device, **_budgets(filter_budgets),
     }
     with _progress.shown(progress) as callback:
         native, outcome, how = _native.train_rows(request, given.table, None if rows is None else rows.table, callback)

@@ -227,6 +227,24 @@ class Network:
         freeze="Layers whose parameters stay as they are from now on, by position.",
         freeze_smallest="Share of the parameters, the smallest in size, that stay as they are from now on: at least 0, below 1.",
         pretrain="Public weights to start from: a safetensors file, or a mapping as :attr:`parameters` gives it.",
+        density="The same as the share that is trained, the largest in size after ``pretrain`` and ``public_epochs``: above 0, at "
+                "most 1.",
+        public="Public records, a pair of arrays as ``x`` and ``y``: batch norms take their mean and variance from them, with "
+               "``public_epochs`` the network is trained on them first, and ``perturb`` is learned on them. They are not counted.",
+        public_epochs="Train on the public records first, without noise: so many passes over them.",
+        public_steps="The same in steps.",
+        public_batch="Public records in a batch. By default ``batch``, at most all.",
+        public_lr="Learning rate on public records. By default ``lr``.",
+        public_optimizer="Optimiser on public records: ``\"sgd\"`` or ``\"adam\"``. By default that of the run.",
+        public_weight_decay="Weight decay on public records.",
+        perturb="Add to every gradient, before the clip, what the public records show to make it give less away: the "
+                "``\"average\"`` public gradient times a number, a ``\"constant\"``, a ``\"network\"`` of the record's values, or "
+                "the constant of the ``\"thesis\"``. Learned again before each step.",
+        perturb_lambda="λ of ``perturb``: what the leak of a gradient weighs against the size of the perturbation. By default 1000.",
+        perturb_epochs="Passes over the public records by which ``perturb`` is learned before the first step. By default 200.",
+        perturb_batch="Public records in a batch of that. By default 512, at most all.",
+        perturb_lr="Learning rate of that. By default 0.01.",
+        perturb_weight_decay="Weight decay of that. By default 0.1.",
         track="Keep what records give away: of a random ``\"panel\"`` at every step and besides of those drawn (``True`` is the "
               "same), of those ``\"drawn\"`` alone, or of ``\"every\"`` one at every step.",
         probes="Random probes of each trace that ``track`` keeps.",
@@ -262,7 +280,21 @@ class Network:
         weight_decay: float = 0.0,
         freeze: Sequence[int] = (),
         freeze_smallest: float | None = None,
+        density: float | None = None,
         pretrain: Mapping[str, np.ndarray[Any, Any]] | Path | None = None,
+        public: tuple[Any, Any] | None = None,
+        public_epochs: float | None = None,
+        public_steps: int | None = None,
+        public_batch: int | None = None,
+        public_lr: float | None = None,
+        public_optimizer: str | None = None,
+        public_weight_decay: float = 0.0,
+        perturb: str | None = None,
+        perturb_lambda: float | None = None,
+        perturb_epochs: int | None = None,
+        perturb_batch: int | None = None,
+        perturb_lr: float | None = None,
+        perturb_weight_decay: float | None = None,
         track: str | bool | None = None,
         probes: int = 4,
         label: str = "public",
@@ -270,6 +302,7 @@ class Network:
         not_private_noise_from_seed: bool = False,
         filter_epsilon: float | None = None,
         filter_budgets: Path | Sequence[float] | None = None,
+        redact: bool = False,
         out: Path | None = None,
         progress: Progress = None,
     ) -> Training:
@@ -290,11 +323,26 @@ class Network:
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
             "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
             "track": _tracked(track), "probes": probes, "label": label, "seed": seed, "rate": rate,
-            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon,
+            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon, "redact": redact,
+            "density": density, "perturb": perturb,
+            "public_training": {
+                "epochs": public_epochs, "steps": public_steps, "batch": public_batch, "lr": public_lr,
+                "optimizer": public_optimizer, "weight_decay": public_weight_decay,
+            },
+            "perturb_training": {
+                "lambda": perturb_lambda, "epochs": perturb_epochs, "batch": perturb_batch, "lr": perturb_lr,
+                "weight_decay": perturb_weight_decay,
+            },
             **_budgets(filter_budgets),
         }
+        given = None
+        if public is not None:
+            if not isinstance(public, tuple | list) or len(public) != 2:
+                raise OptionError("public: expected a pair of arrays, the records and their labels")
+            given = self._data(*public, name="public")
         with _progress.shown(progress) as callback:
-            outcome = self._native.train(request, data, None if pretrain is None else _weights(pretrain), callback)
+            weights = None if pretrain is None else _weights(pretrain)
+            outcome = self._native.train(request, data, weights, callback, given)
         run = Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
         # A second run starts from what the first gave away: its document alone would promise too much.
         again = self._training is not None and pretrain is None
@@ -339,6 +387,7 @@ class Network:
         score: Any = None,
         records: int | Sequence[int] | None = None,
         pictures: bool = True,
+        redact: bool = False,
         seed: int | None = None,
         out: Path | None = None,
         progress: Progress = None,
@@ -353,7 +402,7 @@ class Network:
         if self._encoding is not None:
             return self._audit_rows(x, y, records, score, grid, superpixels, compare, out, progress, {
                 "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "label": label, "pictures": pictures, "seed": seed,
-                "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
+                "redact": redact, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
             })
         data = self._data(x, y)
         chosen = _chosen(records, len(data[1]))
@@ -365,7 +414,7 @@ class Network:
             points = self._data(rows, labels, name="score")
         request = {
             "trace": _trace(trace), "eta": eta, "plis": _signal(plis), "grid": grid, "label": label, "pictures": pictures,
-            "seed": seed,
+            "redact": redact, "seed": seed,
             "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
         }
         with _progress.shown(progress) as callback:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from . import _native, _progress, _requests
+from . import _machines, _native, _progress, _requests
 from ._docs import documented
 from ._native import OptionError
 from ._requests import Path, Progress, listed, native, other, pair
@@ -161,6 +161,7 @@ def bound(
     test: Any = None,
     holdout: float | None = None,
     label: str = "secret",
+    redact: bool = False,
     out: Path | None = None,
     progress: Progress = None,
 ) -> Bound:
@@ -193,7 +194,7 @@ def bound(
         "noise_vectors": noise_vectors, "eta": eta, "prior_sd": prior_sd, "delta": delta, "trials": trials, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.bound(request, native(given), native(rows), callback)
+        outcome = _native.bound(request, native(given), native(rows), callback, _machines.asked(data=given, test=rows))
     return Bound(outcome, given)._kept(out)
 
 

@@ -186,6 +186,7 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "test": reading(test.files, asked) if test is not None and test.files else None,
         "holdout": asked.get("holdout"),
         "seed": asked.get("seed"),
+        "redact": asked.get("redact", False),
     }
 
 

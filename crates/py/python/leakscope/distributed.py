@@ -1,32 +1,29 @@
-"""Audits whose passes are computed in parts, by any map function.
+"""Questions whose passes are computed in parts, by any map function.
 
-An audit is a sequence of passes over the rows (the profile of the columns, the steps of the fit, the measurement), each cut into
-parts: row groups of Parquet files, ranges of CSV files. :func:`audit` hands every part to a map function as bytes and merges the
-answers in the order of the rows, so the result has the digits of :func:`leakscope.audit` on one machine, whoever computed which part,
-in whatever order and however often. ``leakscope.dask`` and ``leakscope.spark`` are this with their clusters.
+A question about a model is a sequence of passes over the rows (the profile of the columns, the steps of the fit, the measurement),
+each cut into parts: row groups of Parquet files, ranges of CSV files. The functions here hand every part to a map function as bytes
+and merge the answers in the order of the rows, so the result has the digits of one machine, whoever computed which part, in whatever
+order and however often. ``leakscope.dask`` and ``leakscope.spark`` are this with their clusters.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from . import _models
-from ._machines import Machines, absolute, folder, on, run_part
+from . import _models, _privacy
+from ._machines import Machines, ask, folders, run_part
 from ._requests import Path
-from ._results import Audit
+from ._results import Audit, Balance, Bound, Release
 
-__all__ = ["audit", "run_part"]
+__all__ = ["audit", "balance", "bound", "release", "run_part"]
+
+#: computes a function for every part and gives the results in order
+Map = Callable[[Callable[[bytes], bytes], Iterable[bytes]], Iterable[bytes]]
 
 
-def audit(
-    data: Any,
-    *,
-    map: Callable[[Callable[[str], bytes], Iterable[str]], Iterable[bytes]] = map,
-    records: Path | None = None,
-    **options: Any,
-) -> Audit:
+def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Path | None = None, **options: Any) -> Audit:
     """:func:`leakscope.audit` of files, with ``map`` in the place of threads.
 
     Parameters
@@ -38,6 +35,8 @@ def audit(
         concurrent.futures, or your own. The function can be pickled.
     records
         Folder for the table of records, one Parquet file a part, written by whoever computes it. Without it none is written.
+    scores
+        The same for the points of ``score``.
     options
         Those of :func:`leakscope.audit`.
 
@@ -53,14 +52,34 @@ def audit(
     >>> here["records"] == there["records"]
     True
     """
-    place = folder(records)
-
-    def compute(name: str, work: bytes, parts: list[str]) -> list[bytes]:
-        return list(map(functools.partial(run_part, work, records=place), parts))
-
-    with on(Machines(compute, place)):
-        return _models.audit(absolute(data), **_elsewhere(options))
+    return ask(_models.audit, data, _machines(map, folders(records=records, scores=scores)), options)
 
 
-def _elsewhere(options: dict[str, Any]) -> dict[str, Any]:
-    return {**options, **{name: absolute(options[name]) for name in ("test", "score", "shape_from") if name in options}}
+def balance(data: Any, *, map: Map = map, **options: Any) -> Balance:
+    """:func:`leakscope.balance` of files, with ``map`` in the place of threads; options are those of :func:`leakscope.balance`."""
+    return ask(_models.balance, data, _machines(map), options)
+
+
+def release(data: Any, *, map: Map = map, **options: Any) -> Release:
+    """:func:`leakscope.release` of files, with ``map`` in the place of threads; options are those of :func:`leakscope.release`.
+
+    Noise is drawn here, and the ledger is kept here: whoever computes parts sees neither.
+    """
+    return ask(_models.release, data, _machines(map), options)
+
+
+def bound(data: Any, *, map: Map = map, **options: Any) -> Bound:
+    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads; options are those of
+    :func:`leakscope.bound`.
+
+    Of linear regression the bounds of every record are computed in parts. The refits of other models read all rows for every
+    record, and attacks and they run here.
+    """
+    return ask(_privacy.bound, data, _machines(map), options)
+
+
+def _machines(map: Map, tables: Mapping[str, str] | None = None) -> Machines:
+    def compute(name: str, work: bytes, parts: list[bytes], partitions: list[int] | None) -> list[bytes]:
+        return list(map(functools.partial(run_part, work, tables=tables), parts))
+
+    return Machines(compute, tables or {})

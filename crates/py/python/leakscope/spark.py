@@ -1,45 +1,73 @@
-"""Audits on a Spark cluster (PySpark 3.5 or later, classic or Connect).
+"""Questions on a Spark cluster (PySpark 3.5 or later, classic or Connect).
 
 >>> from pyspark.sql import SparkSession                                    # doctest: +SKIP
 >>> spark = SparkSession.builder.getOrCreate()                              # doctest: +SKIP
 >>> result = leakscope.spark.audit(files, target="dose", sigma=0.4)         # doctest: +SKIP
 
 Every part of a pass is a task: it reads its own row group or range of a file, which all executors must see under the same name, and
-returns the state of a pass: kilobytes, or, with the η of its records, a few megabytes. No row goes through the engine. Tasks that Spark runs again, or twice, come to the same bytes.
+returns the state of a pass: kilobytes, or, with the η of its records, a few megabytes. No row goes through the engine. Tasks that Spark
+runs again, or twice, come to the same bytes. Only where rows are in no file, in a DataFrame, do they go through the engine, as Arrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import _models
-from ._machines import Machines, absolute, folder, on, run_part
+from . import _models, _privacy
+from ._machines import Machines, Schema, ask, counted, folders, run_part, run_partition
 from ._native import OptionError
 from ._requests import Path
-from ._results import Audit
-from .distributed import _elsewhere
+from ._results import Audit, Balance, Bound, Release
 
-__all__ = ["audit"]
+__all__ = ["audit", "balance", "bound", "release"]
 
 
-def audit(data: Any, *, spark: Any = None, records: Path | None = None, **options: Any) -> Audit:
-    """:func:`leakscope.audit` of files, computed by the executors of a Spark cluster: the same numbers to the last digit.
+def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: Path | None = None, **options: Any) -> Audit:
+    """:func:`leakscope.audit` computed by the executors of a Spark cluster: the same numbers to the last digit.
 
     Parameters
     ----------
     data
-        Names of files, CSV or Parquet, as the executors find them too.
+        Names of files, CSV or Parquet, as the executors find them too; or a DataFrame of Spark, which is persisted meanwhile
+        (values are then told apart by nobody: write it to Parquet for that).
     spark
         The session. By default the active one.
     records
-        Folder for the table of records that all executors see; each part is a Parquet file in it. Without it none is written.
+        Folder for the table of records that all executors see; each part is a Parquet file in it, and ``result.records`` is a
+        DataFrame of Spark over them. Without it none is written.
+    scores
+        The same for the points of ``score``.
     options
         Those of :func:`leakscope.audit`.
     """
-    if hasattr(data, "rdd") or hasattr(data, "mapInArrow"):
-        raise OptionError("data: a DataFrame of Spark, whose rows are made once for every pass: write it with df.write.parquet, and "
-                          "give the names of the files")
+    tables, session = folders(records=records, scores=scores), _session(spark)
+    found = _asked(_models.audit, data, session, tables, options)
+    if "records" in tables:
+        found.__dict__["records"] = session.read.parquet(tables["records"])
+    return found
+
+
+def balance(data: Any, *, spark: Any = None, **options: Any) -> Balance:
+    """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data`` and ``spark`` as for :func:`audit`."""
+    found: Balance = _asked(_models.balance, data, _session(spark), {}, options)
+    return found
+
+
+def release(data: Any, *, spark: Any = None, **options: Any) -> Release:
+    """:func:`leakscope.release` of files, computed by the executors of a Spark cluster; noise and ledger stay here."""
+    found: Release = _asked(_models.release, data, _session(spark), {}, options)
+    return found
+
+
+def bound(data: Any, *, spark: Any = None, **options: Any) -> Bound:
+    """:func:`leakscope.bound` on a secret of a table, computed by the executors of a Spark cluster (of linear regression; see
+    :func:`leakscope.distributed.bound`)."""
+    found: Bound = _asked(_privacy.bound, data, _session(spark), {}, options)
+    return found
+
+
+def _session(spark: Any) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as missing:
@@ -47,11 +75,15 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, **option
     session = spark if spark is not None else SparkSession.getActiveSession()
     if session is None:
         raise OptionError("spark=None: there is no active session: give one")
-    place = folder(records)
-    compute = _by_context if _has_context(session) else _by_frames
+    return session
 
-    with on(Machines(lambda name, work, parts: compute(session, name, work, parts, place), place)):
-        return _models.audit(absolute(data), **_elsewhere(options))
+
+def _asked(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+    if hasattr(data, "mapInArrow"):
+        return _of_frame(question, data, session, tables, options)
+    compute = _by_context if _has_context(session) else _by_frames
+    machines = Machines(lambda name, work, parts, partitions: compute(session, work, parts, tables), tables)
+    return ask(question, data, machines, options)
 
 
 def _has_context(session: Any) -> bool:
@@ -59,28 +91,104 @@ def _has_context(session: Any) -> bool:
     return "connect" not in type(session).__module__
 
 
-def _by_context(session: Any, name: str, work: bytes, parts: list[str], records: str | None) -> list[bytes]:
-    context = session.sparkContext
+def _by_context(session: Any, work: bytes, parts: list[bytes], tables: Mapping[str, str]) -> list[bytes]:
+    context, folders = session.sparkContext, dict(tables)
     shared = context.broadcast(work)
     try:
         rows = context.parallelize(list(enumerate(parts)), len(parts))
-        answers = dict(rows.map(lambda row: (row[0], run_part(shared.value, row[1], records))).collect())
+        answers = dict(rows.map(lambda row: (row[0], run_part(shared.value, row[1], folders))).collect())
     finally:
         shared.destroy()
     return [bytes(answers[at]) for at in range(len(parts))]
 
 
-def _by_frames(session: Any, name: str, work: bytes, parts: list[str], records: str | None) -> list[bytes]:
-    def answered(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
+def _by_frames(session: Any, work: bytes, parts: list[bytes], tables: Mapping[str, str]) -> list[bytes]:
+    folders = dict(tables)
 
+    def answered(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             rows = batch.to_pydict()
-            found = [run_part(work, part, records) for part in rows["part"]]
-            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(rows["at"], pyarrow.int64()), pyarrow.array(found, pyarrow.binary())],
-                                                  names=["at", "answer"])
+            yield from (_answer(at, run_part(work, bytes(part), folders)) for at, part in zip(rows["at"], rows["part"]))
 
-    frame = session.createDataFrame(list(enumerate(parts)), "at long, part string").repartition(len(parts), "at")
-    rows = frame.mapInArrow(answered, "at long, answer binary").collect()
-    answers = {row["at"]: bytes(row["answer"]) for row in rows}
+    rows = [(at, bytearray(part)) for at, part in enumerate(parts)]
+    frame = session.createDataFrame(rows, "at long, part binary").repartition(len(parts), "at")
+    answers = _collected(frame, answered)
     return [answers[at] for at in range(len(parts))]
+
+
+def _answer(at: int, answer: bytes) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([at], pa.int64()), pa.array([answer], pa.binary())], names=["at", "answer"])
+
+
+def _collected(frame: Any, function: Any) -> dict[int, bytes]:
+    rows = frame.mapInArrow(function, "at long, answer binary").collect()
+    return {row["at"]: bytes(row["answer"]) for row in rows}
+
+
+def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+    """A question about a DataFrame: its partitions are persisted, and read as Arrow in every pass."""
+    held, folders = data.persist(), dict(tables)
+    try:
+        found = _collected(held, _counted)
+        schema, partitions = None, []
+        for at in range(max(found, default=-1) + 1):
+            rows, ends, columns = _read(found[at]) if at in found else (0, 0, None)
+            partitions.append((rows, ends))
+            schema = schema or columns
+        if schema is None:
+            raise OptionError("data: a DataFrame without rows")
+
+        def compute(name: str, work: bytes, parts: list[bytes], read: list[int] | None) -> list[bytes]:
+            if read is None:
+                by = _by_context if _has_context(session) else _by_frames
+                return by(session, work, parts, folders)
+            sent = dict(zip(read, parts))
+
+            def answered(batches: Iterator[Any]) -> Iterator[Any]:
+                at, rows = _partition(batches)
+                if rows is not None:
+                    yield _answer(at, run_partition(work, sent[at], rows, folders))
+
+            answers = _collected(held, answered)
+            missing = [at for at in read if at not in answers]
+            if missing:
+                raise OptionError(f"data: partition {missing[0]} of the DataFrame had rows before and has none now: it must come "
+                                  "out the same every time")
+            return [answers[at] for at in read]
+
+        plain = {**({"tell_budget": 0} if question is _models.audit else {}), **options}
+        return ask(question, Schema(schema), Machines(compute, tables, partitions), plain)
+    finally:
+        held.unpersist()
+
+
+def _partition(batches: Iterator[Any]) -> tuple[int, Any]:
+    """The number of the partition whose rows these are, and the rows."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    rows = [batch for batch in batches if batch.num_rows]
+    return context.partitionId(), pa.Table.from_batches(rows) if rows else None
+
+
+def _counted(batches: Iterator[Any]) -> Iterator[Any]:
+    import json
+
+    at, rows = _partition(batches)
+    if rows is not None:
+        count, ends = counted(rows)
+        schema = rows.schema.remove_metadata().serialize().to_pybytes().hex()
+        yield _answer(at, json.dumps([count, ends, schema]).encode())
+
+
+def _read(found: bytes) -> tuple[int, int, Any]:
+    import json
+
+    import pyarrow as pa
+
+    rows, ends, schema = json.loads(found)
+    return rows, ends, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema)))

@@ -65,6 +65,7 @@ def audit(
     secret: Sequence[str] | str | None = None,
     secret_pattern: str | None = None,
     show: bool = True,
+    redact: bool = False,
     seed: int | None = None,
     precision: str = "f32",
     device: str = "cpu",
@@ -81,7 +82,7 @@ def audit(
     values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "long": long, "layers": layers, "rank": rank,
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
               "trace": trace if isinstance(trace, str) else {"probes": trace}, "eta": eta, "plis": plis,
-              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "seed": seed, "precision": precision, "device": device}
+              "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "redact": redact, "seed": seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
         return TextAudit(_native.text_audit(values, told))._kept(out)
 
@@ -158,6 +159,7 @@ def train(
     filter_epsilon: float | None = None,
     checkpoint_every: int | None = None,
     resume: bool = False,
+    redact: bool = False,
     seed: int | None = None,
     not_private_noise_from_seed: bool = False,
     precision: str = "f32",
@@ -179,7 +181,7 @@ def train(
               "rate": rate, "lr": lr, "momentum": momentum, "adam": adam,
               "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
               "weight_decay": weight_decay, "track": track, "probes": probes, "filter_epsilon": filter_epsilon,
-              "checkpoint_every": checkpoint_every, "resume": resume, "seed": seed,
+              "checkpoint_every": checkpoint_every, "resume": resume, "redact": redact, "seed": seed,
               "not_private_noise_from_seed": not_private_noise_from_seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
         done = TextTraining(_native.text_train(values, os.fspath(out), told), rate)

@@ -52,6 +52,9 @@ pub struct Attack {
     pub warnings: Vec<String>,
     /// Seconds the attacks took, without reading and fitting.
     pub seconds: f64,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// The secret attribute and its values.

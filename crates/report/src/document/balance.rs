@@ -68,6 +68,9 @@ pub struct Balance {
     pub counted: Option<Counted>,
     /// Seconds in all.
     pub seconds: f64,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// The balanced model alone: `model.json` beside the document.

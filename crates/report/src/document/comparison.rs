@@ -1,6 +1,7 @@
 //! What `leakscope compare` found, as plain data: results of one kind side by side, the first of them the reference.
 
 use super::choice::Colour;
+use super::public::PerturbationKind;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the schema of `compare.json`.
@@ -146,6 +147,9 @@ pub struct Compared {
     /// η over records, where the result has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eta: Option<EtaOver>,
+    /// What a training run added to gradients before the clip, where it added anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<PerturbationKind>,
 }
 
 /// η over records.

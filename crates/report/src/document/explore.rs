@@ -7,6 +7,8 @@ pub struct Beside {
     pub records: Option<Explore>,
     /// The command that made it.
     pub command: Option<String>,
+    /// The command that releases what it is of, but for its noise and its folder.
+    pub release: Option<String>,
     /// A fingerprint of the data under a key that its owner keeps: who has no key cannot try data against it.
     pub fingerprint: Option<String>,
 }

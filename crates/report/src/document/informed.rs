@@ -44,6 +44,9 @@ pub struct Informed {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// How every model was trained: full batches, all from the same start.
@@ -92,6 +95,9 @@ pub struct InformedAttack {
     pub ssim: Option<Observed>,
     /// Haar wavelet similarity; absent where records are no images of 16 × 16 and more.
     pub haar_psi: Option<Observed>,
+    /// LPIPS, 0 where they look the same; absent without its weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lpips: Option<Observed>,
     /// How often a reconstruction is nearer to its own record than to another of the same label.
     pub identified: Observed,
 }

@@ -43,6 +43,9 @@ pub struct Inversion {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// What is made small.
@@ -110,6 +113,9 @@ pub struct Level {
     pub ssim: Option<Observed>,
     /// Haar wavelet similarity; absent where records are no images of 16 × 16 and more.
     pub haar_psi: Option<Observed>,
+    /// LPIPS, 0 where they look the same; absent without its weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lpips: Option<Observed>,
     /// Mean peak signal-to-noise ratio of the records that were not found exactly, in decibel.
     pub psnr: Option<f64>,
     /// Mean cosine of the gradient of the reconstruction and the one seen.
@@ -151,6 +157,8 @@ pub enum QualityKind {
     Ssim,
     /// Haar wavelet similarity.
     HaarPsi,
+    /// LPIPS: less is closer.
+    Lpips,
 }
 
 /// A rank correlation over records.
@@ -197,6 +205,9 @@ pub struct Outcome {
     pub ssim: Option<f64>,
     /// Haar wavelet similarity.
     pub haar_psi: Option<f64>,
+    /// LPIPS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lpips: Option<f64>,
     /// Cosine of the gradients.
     pub cosine: f64,
 }

@@ -42,6 +42,9 @@ pub struct Membership {
     pub seconds: f64,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// An (ε, δ) that a run states.
@@ -98,6 +101,18 @@ pub struct Rate {
     pub true_positive: Observed,
     /// What the run's (ε, δ) allows at that rate; absent where it promises nothing.
     pub allowed: Option<Bound>,
+}
+
+impl Rate {
+    /// Whether more was found than the run's (ε, δ) allows.
+    pub fn is_past_limit(&self) -> bool {
+        self.allowed.is_some_and(|b| self.true_positive.value > b.value)
+    }
+
+    /// Whether that is more than chance explains at this rate.
+    pub fn is_clearly_past_limit(&self) -> bool {
+        self.allowed.is_some_and(|b| self.true_positive.ci_low > b.value)
+    }
 }
 
 /// A lower bound on ε from one run with canaries.

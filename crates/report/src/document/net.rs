@@ -91,6 +91,9 @@ pub struct NetAudit {
     pub training: Option<Box<Training>>,
     /// What the reader should know.
     pub warnings: Vec<String>,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// What one noisy step tells about an attribute of a table: a column of the caller's, however it was encoded, to somebody

@@ -28,8 +28,11 @@ pub struct Perturbation {
     pub records: u64,
     /// Its norm in the last step.
     pub norm: f64,
-    /// Its cosine with the average public gradient in the last step.
+    /// Its cosine with the average public gradient in the last step; where it differs between records, the mean.
     pub cosine: f64,
+    /// How far it differs between public records, in shares of its norm: 0 for a constant.
+    #[serde(default)]
+    pub spread: f64,
     /// Mean over the public records of the squared norm of the released gradient’s Jacobian over that of the gradient, in the
     /// last step: without the perturbation.
     pub without: f64,
@@ -43,6 +46,24 @@ pub struct Perturbation {
 pub enum PerturbationKind {
     /// The average public gradient times one learned number.
     Average,
+    /// A constant, learned directly.
+    Constant,
+    /// A network of the record's values, standardised by constants.
+    Network,
+    /// The network of the thesis, a constant.
+    Thesis,
+}
+
+impl PerturbationKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Average => "average",
+            Self::Constant => "constant",
+            Self::Network => "network",
+            Self::Thesis => "thesis",
+        }
+    }
 }
 
 /// Training on public records before the run.

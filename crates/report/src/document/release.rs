@@ -71,6 +71,7 @@ impl Release {
             tell.attributes = tell.attributes.map(coarse);
             tell.label = tell.label.map(coarse);
             (tell.limit_alone, tell.more_noise) = (true, None);
+            tell.withdraw_first.clear();
         }
         published
     }
@@ -237,6 +238,10 @@ pub struct Stated {
     /// How many times the noise brings all of it within that limit, for the owner alone; absent where it is, or where no noise does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_noise: Option<f64>,
+    /// Earlier releases that tell so much that no noise on this one holds the limit, as the ledger names them, the one that tells
+    /// most first; for the owner alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withdraw_first: Vec<String>,
     /// Whether only that is said: ceilings are this limit, or 100% where it does not hold.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub limit_alone: bool,

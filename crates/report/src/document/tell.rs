@@ -20,6 +20,29 @@ pub struct Tell {
     /// Told apart at most this often, an attribute counts as protected (`--protect-at`).
     #[serde(default = "protect_at")]
     pub protect_at: f64,
+    /// How much work was allowed (`--tell-budget`), where that is not what is usual: advice holds where as much is allowed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Allowance>,
+}
+
+/// How much work telling values apart may take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allowance {
+    /// As much as it takes.
+    All,
+    /// About so many seconds.
+    Seconds(f64),
+}
+
+impl Allowance {
+    /// The option as a message names it.
+    pub(crate) fn option(self) -> String {
+        match self {
+            Self::All => "⟨tell_budget=all⟩".into(),
+            Self::Seconds(seconds) => format!("⟨tell_budget={seconds}⟩"),
+        }
+    }
 }
 
 /// Two values of one attribute: the probability of naming the right one, both being equally likely beforehand, at most
@@ -70,6 +93,18 @@ impl Told {
     pub fn told_at_least(&self) -> Option<f64> {
         self.at_least.map(|distance| normal_cdf(0.5 * distance))
     }
+
+    /// Whether how often it is told apart is open, and that matters: more than the limit is not excluded.
+    pub fn is_open(&self, protect_at: f64) -> bool {
+        !self.is_settled() && self.worst > protect_at
+    }
+
+    /// How often the values of the median record are told apart at most; none where that was not settled either, since no record
+    /// is told apart more often than the worst.
+    pub fn settled_median(&self, protect_at: f64) -> Option<f64> {
+        let open = self.told_at_least().filter(|least| self.is_open(protect_at) && self.median > *least);
+        open.is_none().then_some(self.median)
+    }
 }
 
 /// What shows a value that no noise on the coefficients hides.
@@ -101,10 +136,19 @@ impl Tell {
     /// The attribute that is told apart most often, as far as that is settled.
     pub fn worst(&self) -> Option<&Told> {
         // What is only not excluded comes after what is known.
-        let known = |t: &Told| match t.told_at_least() {
-            Some(least) if t.worst > self.protect_at => least,
-            Some(_) | None => t.worst,
+        // Of those that are certain, the one that more noise hides last.
+        let apart = |t: &Told| t.distance.filter(|_| t.shows.is_none()).unwrap_or(f64::INFINITY);
+        let more = |a: &&Told, b: &&Told| {
+            self.shown(a).total_cmp(&self.shown(b)).then(apart(a).total_cmp(&apart(b)))
         };
-        self.attributes.iter().max_by(|a, b| known(a).total_cmp(&known(b)))
+        self.attributes.iter().max_by(more)
+    }
+
+    /// The probability of an attribute as it is shown: what is not excluded, or what is known where that is open.
+    pub fn shown(&self, told: &Told) -> f64 {
+        match told.told_at_least() {
+            Some(least) if told.is_open(self.protect_at) => least,
+            Some(_) | None => told.worst,
+        }
     }
 }

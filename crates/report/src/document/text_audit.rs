@@ -63,6 +63,9 @@ pub struct TextAudit {
     pub warnings: Vec<String>,
     /// Seconds it took, without reading the model.
     pub seconds: f64,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 /// What one noisy step tells about a text.

@@ -69,6 +69,9 @@ pub struct Training {
     pub notes: Vec<String>,
     /// Wall time of this process.
     pub seconds: f64,
+    /// Whether its page names no record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redact: bool,
 }
 
 impl Training {

@@ -48,10 +48,20 @@ pub(crate) fn density(share: f64) -> String {
 pub(crate) fn perturbation(p: &Perturbation) -> String {
     let variant = match p.variant {
         PerturbationKind::Average => "the average public gradient times a number learned before each step",
+        PerturbationKind::Constant => "a constant learned before each step",
+        PerturbationKind::Network => "what a network, learned before each step, makes of the record’s values",
+        PerturbationKind::Thesis => {
+            "what the thesis’s network gives, learned before each step: a constant, since its batch norm over one record \
+             returns its bias alone"
+        }
+    };
+    let spread = match p.spread > 0.0 {
+        true => format!(" (it differs between records by {} of its norm)", format::share(p.spread)),
+        false => String::new(),
     };
     format!(
-        "every gradient plus {variant} (λ = {}, {}); in the last step its norm was {}, its cosine with the average public \
-         gradient {}, and the Jacobian of what is released of public records over its size fell from {} to {} (mean squares)",
+        "every gradient plus {variant} (λ = {}, {}); in the last step its norm was {}{spread}, its cosine with the average \
+         public gradient {}, and the Jacobian of what is released of public records over its size fell from {} to {} (mean squares)",
         format::setting(p.lambda),
         format::counted(p.records, "public record"),
         format::number(p.norm),

@@ -63,10 +63,12 @@ pub fn of_attack(a: &Attack) -> Verdict {
             Some(r) if r.sigma == worst.sigma => {}
             Some(r) => {
                 first.push(plain(format!(
-                    " From σ = {} on (mean η {}) no attacker who goes for the training record is clearly ahead of that \
-                     guess: choose at least that.",
+                    " From σ = {} on (mean η {}) none of these attackers who goes for the training record is clearly ahead of that \
+                     guess. That is about these attacks on {} alone and no reason to choose it: what every attacker may do at a \
+                     noise, with every attribute, `leakscope audit` says.",
                     format::setting(r.sigma),
-                    format::number(r.eta_mean)
+                    format::number(r.eta_mean),
+                    a.secret.name
                 )));
                 head = "Attacks succeed at small noise";
             }

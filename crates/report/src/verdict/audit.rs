@@ -46,7 +46,7 @@ pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
 }
 
 /// The same of the label: two classes, or two typical values where the target's spread is known.
-fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
+pub(crate) fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
     if audit.data.classes.is_some() {
         return Some(in_noise(1.0, label.min_sd.value));
     }
@@ -237,9 +237,10 @@ fn limits(breached: &[&Limit]) -> String {
 
 /// The sentence on what somebody can do who knows all else.
 fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
-    if let Some(told) = audit.tell.as_ref().and_then(Tell::worst) {
+    if let Some((tell, told)) = audit.tell.as_ref().and_then(|tell| Some((tell, tell.worst()?))) {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
-        let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()));
+        let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()), tell.protect_at);
+        spans.extend(others_open(tell, told));
         if let Some((rows, distance)) = audit.data.rows_of_one.zip(together(audit)) {
             let share = normal_cdf(0.5 * distance);
             spans.push(plain(format!(
@@ -279,12 +280,12 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 }
 
 /// The sentence where two values were tried.
-fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
+fn tested(told: &Told, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
     let Told { attribute, from, to, worst, median, worst_record, .. } = told;
     let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
     let who = plain("Somebody who knows everything else tells ");
     let pair = strong(format!("{attribute} {from} from {to}{unit}"));
-    if let Some(least) = told.told_at_least() {
+    if let Some(least) = told.told_at_least().filter(|_| told.is_open(protect_at)) {
         return vec![
             who,
             pair,
@@ -305,6 +306,23 @@ fn tested(told: &Told, unit: Option<&str>) -> Vec<Span> {
             format::share_at_most(*median)
         )),
     ]
+}
+
+/// What was not settled of others than the one that is told apart most often, as far as that is known.
+fn others_open(tell: &Tell, first: &Told) -> Option<Span> {
+    let is_other = |t: &&Told| !std::ptr::eq(*t, first) && t.is_open(tell.protect_at);
+    let open: Vec<&Told> = tell.attributes.iter().filter(is_other).collect();
+    let (most, rest) = (open.iter().max_by(|a, b| tell.shown(a).total_cmp(&tell.shown(b)))?, open.len() - 1);
+    let others = match rest {
+        0 => String::new(),
+        n => format!(" and {}", format::counted(n as u64, "other attribute")),
+    };
+    Some(plain(format!(
+        " How often {}{others} {} told apart was not settled within the budget: in {} of cases or more.",
+        most.attribute,
+        if rest == 0 { "is" } else { "are" },
+        format::share_at_least(tell.shown(most))
+    )))
 }
 
 /// The sentence where η stands in.

@@ -45,21 +45,30 @@ pub fn of_canary(c: &Canary) -> Verdict {
     };
     let mut sentences = vec![];
     if let (Some(p), Some(best)) = (worst(c), worst(c).and_then(Point::best)) {
-        let mut first = vec![
-            plain(format!(
-                "At σ = {} and {} ({}), nobody names the secret with a probability above ",
-                format::setting(p.sigma),
-                format::counted(p.steps, "step"),
-                words::part(p.trained)
-            )),
-            strong(format::share_at_most(best.success.value)),
-            plain(format!(
-                "; without the model it is {}, one of {} candidates: its odds grow {} at most.",
-                format::share(c.secret.most_likely),
-                format::count(c.secret.candidates),
-                times(success(c, p).odds())
-            )),
-        ];
+        let start = format!(
+            "At σ = {} and {} ({} trained), ",
+            format::setting(p.sigma),
+            format::counted(p.steps, "step"),
+            words::part(p.trained)
+        );
+        let guess = format!(
+            "without the model it is {}, one of {} candidates",
+            format::share(c.secret.most_likely),
+            format::count(c.secret.candidates)
+        );
+        // A bound that rounds to certainty bounds nothing.
+        let mut first = match best.success.value < 0.9995 {
+            true => vec![
+                plain(format!("{start}nobody names the secret with a probability above ")),
+                strong(format::share_at_most(best.success.value)),
+                plain(format!("; {guess}: its odds grow {} at most.", times(success(c, p).odds()))),
+            ],
+            false => vec![
+                plain(start),
+                strong("no bound keeps anybody from naming the secret for certain"),
+                plain(format!("; {guess}.")),
+            ],
+        };
         for (attack, name) in
             [(Guesser::Difference, "The attack of the paper"), (Guesser::Optimal, "The best attack there is")]
         {
@@ -79,9 +88,13 @@ pub fn of_canary(c: &Canary) -> Verdict {
     let largest = calm.iter().take_while(|p| limit.is_none_or(|l| p.rdp < l * (1.0 - ROUNDING))).last();
     if let Some(p) = largest {
         sentences.push(vec![plain(format!(
-            "Up to 2T/σ² = {} the odds of naming it grow at most {}, as under ε = 1, whatever is trained.",
+            "Up to 2T/σ² = {} the odds of naming it grow at most {}, as under ε = 1, {}.",
             format::setting(p.rdp),
-            times(EPSILON_CALM.exp())
+            times(EPSILON_CALM.exp()),
+            match c.points.iter().all(|q| q.trained == p.trained) {
+                true => format!("with {} trained", words::part(p.trained)),
+                false => "whichever of the parts above is trained".into(),
+            }
         ))]);
     } else {
         sentences.push(vec![plain(

@@ -70,6 +70,7 @@ mod tests {
             colour,
             headline: "x".into(),
             eta: None,
+            added: None,
         };
         let values = values.map(|value| Some(Value { value, interval: None })).to_vec();
         let row = Row { name: "told".into(), worse: Worse::Up, form: Form::ShareAtMost, values };

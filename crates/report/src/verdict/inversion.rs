@@ -6,13 +6,19 @@ use crate::format;
 
 /// What the page prints: the level at which reconstructions are known again most often.
 pub(crate) fn facts(i: &Inversion) -> Facts {
-    let most = i.levels.iter().map(|l| l.identified.value).max_by(f64::total_cmp);
+    let certain = i.levels.iter().any(|l| is_given_away(i, l)).then_some(1.0);
+    let most = i.levels.iter().map(|l| l.identified.value).chain(certain).max_by(f64::total_cmp);
     let noise = if i.levels.iter().any(|l| l.sigma <= 0.0) || i.given.is_some() {
         Noise::Absent
     } else {
         Noise::Chosen
     };
     Facts { noise, observed: most.map(|success| Success { success, baseline: 0.5 }), ..Facts::default() }
+}
+
+/// Whether the first layer gives records away: one step is off by less than a tenth of what records differ by.
+fn is_given_away(i: &Inversion, l: &Level) -> bool {
+    l.first_layer.as_ref().is_some_and(|f| f.value < 0.01 * i.spread)
 }
 
 /// A reconstruction is known again clearly more often than by a coin toss.
@@ -25,10 +31,34 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
     let decision = decide(&facts(i));
     let head = match (&i.given, decision.colour) {
         (Some(_), _) => "A record was reconstructed from the gradient",
-        (None, Colour::Red) => "Records are reconstructed from their gradients",
+        (None, Colour::Red) if i.levels.iter().any(|l| is_given_away(i, l)) => {
+            "The first layer gives records away"
+        }
+        (None, Colour::Red) if i.levels.iter().any(known_again) => {
+            "Records are reconstructed from their gradients"
+        }
+        (None, Colour::Red) => "Nothing hides the records",
         (None, Colour::Amber | Colour::Green) => "This attack did not reconstruct records",
     };
     let mut sentences = vec![];
+    if let Some((l, f)) = i.levels.iter().rev().find_map(|l| {
+        let first = l.first_layer.as_ref().filter(|_| is_given_away(i, l))?;
+        Some((l, first))
+    }) {
+        sentences.push(vec![
+            strong("The gradient of the first layer gives a record in one step, without any search"),
+            plain(format!(
+                ": {}, the mean squared error is {} (guessing the mean: {}).",
+                if l.sigma > 0.0 {
+                    format!("at σ = {}", format::setting(l.sigma))
+                } else {
+                    "without noise".into()
+                },
+                format::number(f.value),
+                format::number(i.spread)
+            )),
+        ]);
+    }
     if let Some(l) = i.levels.first() {
         let noise = match l.sigma > 0.0 {
             true => format!("At the least noise tried, σ = {},", format::setting(l.sigma)),
@@ -51,6 +81,11 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
                 format::share(l.identified.ci_high)
             )),
         ]);
+    }
+    if decision.colour == Colour::Red && i.levels.iter().any(|l| l.sigma <= 0.0) {
+        sentences.push(vec![plain(
+            "Without noise a gradient hides nothing from a better attack, whatever this one found.",
+        )]);
     }
     let noisy: Vec<&Level> = i.levels.iter().filter(|l| l.sigma > 0.0).collect();
     match (noisy.iter().find(|l| !known_again(l)), noisy.last()) {

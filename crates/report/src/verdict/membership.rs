@@ -1,7 +1,7 @@
 //! The verdict on membership: how well attacks tell who took part, and whether a run keeps what it promises.
 
-use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
-use crate::document::membership::{Membership, MembershipAttack};
+use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, plain, strong};
+use crate::document::membership::{Membership, MembershipAttack, Rate};
 use crate::format;
 use crate::words;
 
@@ -9,7 +9,9 @@ pub(crate) fn facts(m: &Membership) -> Facts {
     let most = m.attacks.iter().map(|a| a.area).max_by(f64::total_cmp);
     Facts {
         noise: if m.noise { Noise::Chosen } else { Noise::Absent },
-        over_limit: m.canaries.as_ref().is_some_and(|c| c.refutes()),
+        over_limit: m.canaries.as_ref().is_some_and(|c| c.refutes())
+            || past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit()),
+        unfinished: past_limit(m).is_some(),
         epsilon: m.promise.map(|p| p.epsilon),
         observed: most.map(|success| Success { success, baseline: 0.5 }),
         ..Facts::default()
@@ -22,12 +24,48 @@ pub(crate) fn strongest(m: &Membership) -> Option<&MembershipAttack> {
     m.attacks.iter().max_by(|a, b| first(a).total_cmp(&first(b)).then(a.area.total_cmp(&b.area)))
 }
 
+/// What lies furthest above what the run's (ε, δ) allows; none where nothing does.
+fn past_limit(m: &Membership) -> Option<(&MembershipAttack, &Rate)> {
+    let all = m.attacks.iter().flat_map(|a| a.points.iter().map(move |p| (a, p)));
+    let by = |p: &Rate| {
+        let above = |x: f64| p.allowed.map_or(0.0, |b| x - b.value);
+        (above(p.true_positive.ci_low).max(0.0), above(p.true_positive.value))
+    };
+    let order = |a: &Rate, b: &Rate| {
+        let ((x, y), (u, v)) = (by(a), by(b));
+        x.total_cmp(&u).then(y.total_cmp(&v))
+    };
+    all.filter(|(_, p)| p.is_past_limit()).max_by(|(_, a), (_, b)| order(a, b))
+}
+
+/// What it means where an attack found more than the run allows.
+fn explained((a, p): (&MembershipAttack, &Rate)) -> Vec<Span> {
+    let t = &p.true_positive;
+    let chance = match p.is_clearly_past_limit() {
+        true => "chance alone does not explain it: ".to_owned(),
+        false => format!("by chance (its interval begins at {}), ", format::share(t.ci_low)),
+    };
+    vec![
+        strong(format!(
+            "The {} found {} at {} false positives, more than that promise allows",
+            words::membership_attacker(a.attacker),
+            format::share(t.value),
+            format::share(p.rate)
+        )),
+        plain(format!(
+            ": {chance}because the other records differ from those trained on (another source, another time), or because the \
+             training code does not do what its accountant takes it to do. Find out which before you rely on ε."
+        )),
+    ]
+}
+
 /// The verdict on membership.
 pub fn of_membership(m: &Membership) -> Verdict {
     let decision = decide(&facts(m));
     let refuted = m.canaries.as_ref().is_some_and(|c| c.refutes());
     let head = match decision.colour {
         Colour::Red if refuted => "The training code breaks its promise",
+        Colour::Red | Colour::Amber if past_limit(m).is_some() => "An attack found more than the run allows",
         Colour::Red if m.noise => "Who took part may be told",
         Colour::Red => "Nothing hides who took part",
         Colour::Amber => "Not shown to hide who took part",
@@ -58,6 +96,7 @@ pub fn of_membership(m: &Membership) -> Verdict {
         }
         sentences.push(first);
     }
+    sentences.extend(past_limit(m).map(explained));
     if let Some(c) = &m.canaries {
         let promised = match c.promised {
             Some(p) if c.refutes() => format!(

@@ -51,8 +51,8 @@ pub use rules::{Calm, Quantity, RULES, Rule};
 pub use text_audit::of_text_audit;
 
 pub(crate) use audit::{
-    estimated_distance, exposures, facts as facts_of_audit, is_open, is_open_at_any_noise, label_distance,
-    of_secret,
+    estimated_distance, estimated_of_label as label_estimate, exposures, facts as facts_of_audit, is_open,
+    is_open_at_any_noise, label_distance, of_secret,
 };
 
 pub use crate::document::choice::Colour;
@@ -145,7 +145,7 @@ pub struct Facts {
     pub label_estimated: Option<f64>,
     /// ε, where one is stated.
     pub epsilon: Option<f64>,
-    /// δ times the number of records: how many its δ leaves out of the promise of ε, on average ([`left_out`]).
+    /// δ times the number of records: how many its δ leaves out of the promise of ε, on average.
     pub left_out: Option<f64>,
     /// Membership advantage of any test, at most.
     pub membership: Option<f64>,
@@ -429,6 +429,11 @@ impl Verdict {
     pub(crate) fn new(decision: Decision, headline: impl Into<String>, sentences: Vec<Vec<Span>>) -> Self {
         let Decision { colour, grounds, open } = decision;
         Self { colour, headline: headline.into(), sentences, grounds, open }
+    }
+
+    /// The verdict as a terminal shows it: the headline, and the sentences below it.
+    pub fn lines(&self) -> String {
+        format!("{}\n{}\n", self.headline, self.text())
     }
 
     /// The verdict without emphasis.

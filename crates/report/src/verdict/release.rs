@@ -6,8 +6,9 @@ use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Reservations, Span, TYPICAL, Verdict, decide, estimated,
     more_noise, plain, strong,
 };
-use crate::document::release::{Ceiling, GivenPair, Means, Owned, Release, Stated};
-use crate::document::tell::Told;
+use crate::document::noise::{Goal, Secret};
+use crate::document::release::{Ceiling, GivenPair, Means, Owned, PublishedShape, Release, Stated};
+use crate::document::tell::{Allowance, Told};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -77,7 +78,7 @@ pub fn of_release(r: &Release) -> Verdict {
         return Verdict::new(decision, "Released without noise", vec![first]);
     }
     let mut sentences = vec![told_apart(r, &facts), information(r)];
-    sentences.extend(advice(r, &facts, &decision));
+    sentences.extend(advice(r, &facts, &decision, None));
     Verdict::new(decision, head, sentences)
 }
 
@@ -119,7 +120,8 @@ pub fn of_owned(owned: &Owned) -> Verdict {
         ))]);
         "Released, and not settled whether its noise protects"
     } else {
-        sentences.extend(advice(r, &facts, &decision));
+        let allowed = owned.measured.tell.as_ref().and_then(|t| t.budget);
+        sentences.extend(advice(r, &facts, &decision, allowed));
         headline(decision.colour)
     };
     Verdict::new(decision, head, sentences)
@@ -232,62 +234,134 @@ fn information(r: &Release) -> Vec<Span> {
     spans
 }
 
-/// What to do, as far as the published numbers tell.
-fn advice(r: &Release, facts: &Facts, decision: &Decision) -> Option<Vec<Span>> {
+/// How many times the noise of this release holds the limit, what earlier ones told included; none where none does, or it is not
+/// known.
+fn times_as_much(r: &Release, facts: &Facts) -> Option<f64> {
     let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
-    let goal = facts.protect_at;
-    // A little below a power of 2^¼, to which it is rounded up: not beyond.
-    let stated = r.tell.as_ref().and_then(|t| t.more_noise);
-    let times = stated.or_else(|| more_noise(worst, goal));
-    if let (Some(times), Some(_), true) = (times, &r.mechanism.shape, decision.colour != Colour::Green) {
-        return Some(vec![
-            strong(format!("Targets {} times as strict", format::number(times))),
-            plain(format!(" bring that to {} or less: keep this one to yourself.", format::share(goal))),
-        ]);
+    let (goal, tell) = (facts.protect_at, r.tell.as_ref());
+    let alone = more_noise(worst, goal);
+    if r.composed.releases <= 1 {
+        return tell.and_then(|t| t.more_noise).or(alone);
     }
-    let more = times
-        .and_then(|times| public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok())
-        .map(|sigma| format::typed(0.998 * sigma));
-    match (decision.colour, more) {
-        (Colour::Green, _) => None,
-        (_, Some(sigma)) => Some(vec![
-            strong(match times {
-                Some(times) if times > 10.0 => {
-                    format!(
-                        "σ = {sigma}, now {} ({} times as much)",
-                        format::setting(r.mechanism.sigma),
-                        format::number(times)
-                    )
-                }
-                Some(_) | None => format!("σ = {sigma}, now {}", format::setting(r.mechanism.sigma)),
-            }),
-            plain(match r.composed.releases.saturating_sub(1) {
-                // What was kept back still stands in the ledger of its folder.
-                0 => format!(
-                    ", brings that to {} or less: keep this one to yourself, and release again with \
-                     ⟨sigma={sigma}⟩. The ledger counts this one until it is withdrawn (leakscope withdraw).",
-                    format::share(goal)
-                ),
-                _ => format!(
-                    ", in place of this one, would have kept all releases at {} or less: keep this one to yourself. The ledger \
-                     counts it, and no noise on a later release takes that back until it is withdrawn (leakscope withdraw).",
-                    format::share(goal)
-                ),
-            }),
-        ]),
-        (Colour::Red, None) if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
+    // Refits of all releases say how much, or that no noise does.
+    if tell.is_some_and(|t| t.attributes.iter().chain(&t.label).all(|c| c.by == Means::Refits)) {
+        return tell.and_then(|t| t.more_noise);
+    }
+    // η² of releases adds up, and what two values are apart is proportional to η: what earlier ones told takes its share.
+    let (own, all) = (r.eta.max?, r.composed.eta_max?);
+    let most = all / alone?;
+    let left = most * most - (all * all - own * own).max(0.0);
+    (left > 0.0).then(|| alone.unwrap_or(1.0).max(own / left.sqrt()))
+}
+
+/// What to do, as far as the published numbers tell. What was found with more work than is usual is found again with as much.
+fn advice(r: &Release, facts: &Facts, decision: &Decision, allowed: Option<Allowance>) -> Option<Vec<Span>> {
+    let goal = facts.protect_at;
+    let worst = larger(facts.exact(), facts.approximate()).unwrap_or(0.5);
+    if decision.colour == Colour::Green {
+        return None;
+    }
+    let allowed = allowed.map(|b| format!(" {}", b.option())).unwrap_or_default();
+    let times = times_as_much(r, facts).filter(|_| worst > goal);
+    if let Some(times) = times {
+        return match &r.mechanism.shape {
+            Some(shape) => stricter(r, shape, times, goal, &allowed),
+            None => louder(r, times, goal, &allowed),
+        };
+    }
+    match decision.colour {
+        Colour::Red if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
             Some(vec![plain("Its owner was told what helps: do not pass it on.")])
         }
-        (Colour::Red, None) if r.composed.releases > 1 => Some(vec![plain(
-            "Keep it to yourself. With what earlier releases of these data told, no noise on this one holds the limit: release it \
-             with more noise in place of an earlier one that was never passed on and is withdrawn (leakscope withdraw).",
-        )]),
-        (Colour::Red, None) => Some(vec![plain(
+        Colour::Red | Colour::Amber if worst > goal && r.composed.releases > 1 => Some(too_much_before(r)),
+        Colour::Red => Some(vec![plain(
             "Keep it to yourself, and release again with several times the noise: how much suffices cannot be told from a number \
              this close to certainty.",
         )]),
-        (Colour::Amber, None) => Some(vec![plain(unfinished(r, facts))]),
+        Colour::Green | Colour::Amber => Some(vec![plain(unfinished(r, facts))]),
     }
+}
+
+/// What more noise of the same kind does.
+fn louder(r: &Release, times: f64, goal: f64, allowed: &str) -> Option<Vec<Span>> {
+    // A little below a power of 2^¼, to which it is rounded up: not beyond.
+    let sigma = public_sigma(r.mechanism.sigma * times * (1.0 - 1e-12)).ok()?;
+    let sigma = format::typed(0.998 * sigma);
+    let now = format::setting(r.mechanism.sigma);
+    let far =
+        if times > 10.0 { format!(" ({} times as much)", format::number(times)) } else { String::new() };
+    Some(vec![
+        strong(format!("σ = {sigma}, now {now}{far}")),
+        plain(again(r, ", brings", goal, &format!("⟨sigma={sigma}⟩{allowed}"))),
+    ])
+}
+
+/// What stricter targets do. The scale of the noise is rounded up to a power of 2^¼: with targets that are a power of it as strict,
+/// it grows by that power exactly, wherever it lay between two of them.
+fn stricter(r: &Release, shape: &PublishedShape, times: f64, goal: f64, allowed: &str) -> Option<Vec<Span>> {
+    let factor = public_sigma(times * (1.0 - 1e-12)).ok()?;
+    let options: Vec<String> = shape.goals.iter().filter_map(|g| stricter_goal(g, factor)).collect();
+    let with = match options.len() == shape.goals.len() {
+        true => format!("{}{allowed}", options.join(" ")),
+        false => format!("them{allowed}"),
+    };
+    Some(vec![
+        strong(format!("Targets {} times as strict", format::typed_at_least(factor))),
+        plain(again(r, " bring", goal, &with)),
+    ])
+}
+
+/// A target as it would be typed, rounded to the strict side; nothing for an attribute's η, which is said in other units.
+fn stricter_goal(goal: &Goal, factor: f64) -> Option<String> {
+    match (goal.secret, &goal.name, goal.sd) {
+        (_, Some(name), Some(sd)) => {
+            Some(format!("⟨target_sd={name}={}⟩", format::typed_at_least(sd * factor)))
+        }
+        // Three digits, and none of them too many.
+        (Secret::Record, None, None) => {
+            Some(format!("⟨target_eta={}⟩", format::typed(0.995 * goal.eta / factor)))
+        }
+        (Secret::Record | Secret::Attribute | Secret::Label, _, _) => None,
+    }
+}
+
+/// What a noise does and how to get it, where this one is the first release and where it is not.
+fn again(r: &Release, brings: &str, goal: f64, with: &str) -> String {
+    let goal = format::share(goal);
+    match r.composed.releases.saturating_sub(1) {
+        // What was kept back still stands in the ledger of its folder.
+        0 => format!(
+            "{brings} that to {goal} or less: keep this one to yourself, and release again with {with}. The ledger counts this \
+             one until it is withdrawn (leakscope withdraw)."
+        ),
+        _ => format!(
+            ", in place of this one, would have kept all releases at {goal} or less: keep this one to yourself, withdraw it \
+             (leakscope withdraw) and release again with {with}. The ledger counts it, and no noise on a later release takes that \
+             back until it is withdrawn."
+        ),
+    }
+}
+
+/// What to do where earlier releases told so much that no noise on this one is enough.
+fn too_much_before(r: &Release) -> Vec<Span> {
+    let first = r.tell.as_ref().map_or(&[][..], |t| &t.withdraw_first);
+    let (tell, them) = match first {
+        [] => {
+            return vec![plain(
+                "Keep it to yourself. With what earlier releases of these data told, no noise on this one holds the limit: release \
+                 it with more noise in place of an earlier one that was never passed on and is withdrawn (leakscope withdraw).",
+            )];
+        }
+        [one] => (format!("{one} told too much"), one.as_str()),
+        [rest @ .., last] => (format!("{} and {last} told too much together", rest.join(", ")), "these"),
+    };
+    vec![
+        strong("No noise on this one holds the limit"),
+        plain(format!(
+            ": {tell} before it. Keep this one to yourself; withdraw {them} and this one (leakscope withdraw), if they were never \
+             passed on, and release again."
+        )),
+    ]
 }
 
 /// Why a calm page is not green.

@@ -123,10 +123,11 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
             "That rests on small changes alone: have two values of every attribute tried before release."
                 .into()
         }
-        [one] => format!("{one} was not tried, so nothing is shown about it."),
+        [one] => format!("{one} was not tried, so nothing is shown about it.{}", why_untried(audit)),
         [_, _, ..] => format!(
-            "{} attributes were not tried, so nothing is shown about them.",
-            format::count(untried.len() as u64)
+            "{} attributes were not tried, so nothing is shown about them.{}",
+            format::count(untried.len() as u64),
+            why_untried(audit)
         ),
         [] if audit.data.rows_of_one.is_some() => {
             "What all rows of one person tell together was not tried: join them into one row, and look again."
@@ -143,15 +144,27 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
     }
 }
 
+/// Why attributes were not tried, and what to do about it.
+fn why_untried(audit: &Audit) -> String {
+    let because = audit.tell.as_ref().and_then(|t| t.left_out_because.as_deref());
+    because.map(|why| format!(" {why}")).unwrap_or_default()
+}
+
 /// The noise that suffices.
 fn with_noise(audit: &Audit, facts: &Facts, times: f64, exact: bool) -> Vec<Span> {
     let goal = facts.protect_at;
     // Rounded up to three digits: what is advised suffices.
     let sigma = format::typed_at_least(audit.sigma * times);
-    let cost = audit.utility.as_ref().and_then(|u| {
-        let there = words::metric_at(u, audit.sigma * times)?;
-        Some(format!(" and costs {}", words::cost(u, there)))
-    });
+    let cost = audit.utility.as_ref().and_then(|u| words::cost_at(u, audit.sigma * times));
+    // What was found with more work than is usual is found again with as much.
+    let allowed = audit.tell.as_ref().and_then(|t| t.budget);
+    let allowed = allowed.map(|b| format!(" and {}", b.option())).unwrap_or_default();
+    let amber = match (exact, audit.data.rows_of_one) {
+        (false, Some(_)) => {
+            " It is not green then: what all rows of one person tell together is only estimated."
+        }
+        (true | false, _) => "",
+    };
     let about = if exact { "" } else { "about " };
     // Where every value can be read off, how often is no help: what the noise must grow by is.
     let far =
@@ -160,7 +173,7 @@ fn with_noise(audit: &Audit, facts: &Facts, times: f64, exact: bool) -> Vec<Span
         return vec![
             strong(format!("Targets {} as strict", format::times(times))),
             plain(format!(
-                " would bring that to {about}{}{}: run it again with them.",
+                " would bring that to {about}{}{}: run it again with them{allowed}.{amber}",
                 format::share(goal),
                 cost.unwrap_or_default()
             )),
@@ -169,7 +182,7 @@ fn with_noise(audit: &Audit, facts: &Facts, times: f64, exact: bool) -> Vec<Span
     vec![
         strong(format!("σ = {sigma}, now {}{far}", format::setting(audit.sigma))),
         plain(format!(
-            ", would bring that to {about}{}{}: run it again with that.",
+            ", would bring that to {about}{}{}: run it again with that{allowed}.{amber}",
             format::share(goal),
             cost.unwrap_or_default()
         )),

@@ -8,6 +8,7 @@
 //! | dFIL | `k²` of it |
 //! | least error of an unbiased estimate | `1/k` of it |
 //! | two values told apart, distance δ | `Φ(kδ/2)`; all m levels `Φ(Φ⁻¹(1/m) + kδ√((m−1)/2m))` |
+//! | errors of coefficients | their part from noise `σ/σ₀` of it |
 //! | expected utility | read off its curve, which one release alone decides |
 //! | a secret guessed | as at the nearest noise on its curve that is no larger |
 //!
@@ -15,23 +16,26 @@
 //! there is none, as certain. [`Moving`] is what a page needs to do the same.
 
 mod moving;
+mod shapes;
 
 pub use moving::Moving;
+pub use shapes::{Shapes, facts_at};
 
 use crate::document::attack::AttackResult;
 use crate::document::audit::{Audit, Label, Limit, Record, SigmaSource};
 use crate::document::bound::Found;
+use crate::document::noise::Inference;
 use crate::document::tell::{AmongAll, Told};
 use crate::words;
 use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::num::Summary;
-use leakscope_core::special::normal_quantile;
+use leakscope_core::special::{normal_cdf, normal_quantile};
 use leakscope_core::tell::{any_level, two_values};
 
 /// Noise that is this close to one on a curve is that one.
 const SAME: f64 = 1e-9;
 
-/// The audit with noise `sigma`, chosen, and `releases` of it. Standard errors of coefficients are left out.
+/// The audit with noise `sigma`, chosen, and `releases` of it.
 ///
 /// Nothing where the noise was made for targets (its shape would have been another), or where `sigma` is no noise.
 pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
@@ -40,7 +44,8 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
     }
     let k = factor(audit, sigma, releases);
     let mut a = audit.clone();
-    (a.sigma, a.releases, a.sigma_source, a.inference) = (sigma, releases, SigmaSource::Given, None);
+    (a.sigma, a.releases, a.sigma_source) = (sigma, releases, SigmaSource::Given);
+    a.inference.iter_mut().for_each(|found| move_inference(found, sigma / audit.sigma));
     let r = &mut a.records;
     r.eta = scaled(r.eta, k);
     r.dfil = scaled(r.dfil, k * k);
@@ -87,6 +92,10 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
     a.limits.iter_mut().for_each(|limit| move_limit(limit, k));
     a.tell.iter_mut().flat_map(|t| &mut t.attributes).for_each(|told| move_told(told, k));
     if let Some(u) = &mut a.utility {
+        let times = (f64::from(releases) / f64::from(audit.releases.max(1))).sqrt();
+        for point in &mut u.points {
+            (point.eta_mean, point.eta_max) = (times * point.eta_mean, times * point.eta_max);
+        }
         u.at_sigma = match (sigma / audit.sigma - 1.0).abs() < SAME {
             true => u.at_sigma,
             // Off its curve nothing is known of it.
@@ -121,6 +130,20 @@ fn scaled(s: Summary, k: f64) -> Summary {
 /// A least error, which has its margin already.
 fn moved(bound: Bound, k: f64) -> Bound {
     Bound { value: bound.value / k, ..bound }
+}
+
+/// Errors of coefficients: the noise of each release alone is on them.
+fn move_inference(found: &mut Inference, times: f64) {
+    let z = normal_quantile(0.5 + 0.5 * found.level);
+    for c in &mut found.coefficients {
+        c.noise_error *= times;
+        c.standard_error = c.sampling_error.hypot(c.noise_error);
+        (c.low, c.high) = (c.estimate - z * c.standard_error, c.estimate + z * c.standard_error);
+        c.p_value = match c.standard_error > 0.0 {
+            true => 2.0 * normal_cdf(-(c.estimate / c.standard_error).abs()),
+            false => 1.0,
+        };
+    }
 }
 
 fn move_record(record: &mut Record, k: f64) {

@@ -2,7 +2,7 @@
 
 use super::median_distance;
 use crate::document::audit::Audit;
-use crate::document::choice::{Metric, OneHot, Scaling, ValueKind};
+use crate::document::choice::{Metric, OneHot, Scaling};
 use crate::document::tell::Told;
 use crate::format::quoted;
 use crate::verdict::{
@@ -109,6 +109,8 @@ struct Cost {
     higher_is_better: bool,
     without_noise: f64,
     constant_model: f64,
+    /// As audited, where that is finite: the noise and the metric there.
+    audited: Option<(f64, f64)>,
     /// Finite points by noise.
     points: Vec<(f64, f64)>,
 }
@@ -117,11 +119,19 @@ struct Cost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Command {
     start: String,
-    /// An attribute with the least error of an estimate of it that one release at σ = 1 leaves, own units.
-    target: Option<(String, f64)>,
+    /// Whether it has all options of the audit that a release takes: a document does not say how its table was read.
+    whole: bool,
 }
 
 impl Moving {
+    /// The same with the line that releases, from the one that audited.
+    pub(crate) fn releasing(mut self, line: Option<&str>) -> Self {
+        if let Some(line) = line {
+            self.command = Command { start: line.to_owned(), whole: true };
+        }
+        self
+    }
+
     /// What a page of this audit carries; nothing where its noise cannot be moved, with the reason.
     pub fn of(audit: &Audit, goals: Vec<(String, f64)>) -> Result<Self, &'static str> {
         if audit.noise.is_some() {
@@ -257,29 +267,19 @@ fn utility(audit: &Audit) -> Option<Cost> {
         higher_is_better: u.higher_is_better,
         without_noise: u.without_noise,
         constant_model: u.constant_model,
+        audited: Some((audit.sigma, u.at_sigma)).filter(|(_, value)| value.is_finite()),
         points: ascending(u.points.iter().map(|p| (p.sigma, p.value)).collect()),
     })
-}
-
-/// The attribute whose values are hidden least against its spread, or a secret label, with the least error at σ = 1, once.
-fn target(audit: &Audit) -> Option<(String, f64)> {
-    let once = f64::from(audit.releases.max(1)).sqrt() / audit.sigma;
-    let numbers = audit.attributes.iter().filter(|a| a.kind == ValueKind::Number);
-    let hidden = numbers.filter_map(|a| Some((a.name.clone(), a.min_sd.value, words::spread(a)?)));
-    let label = audit.label.iter().filter_map(|l| Some((l.name.clone(), l.min_sd.value, l.population_sd?)));
-    let open = hidden.chain(label).filter(|(_, sd, spread)| *sd > 0.0 && sd.is_finite() && *spread > 0.0);
-    let least = open.min_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
-    Some((least.0, least.1 * once))
 }
 
 fn command(audit: &Audit) -> Command {
     // A table in memory has no name that a command could read.
     let start = if audit.data.files.is_empty() { String::new() } else { release_command(audit) };
-    Command { start, target: target(audit) }
+    Command { start, whole: false }
 }
 
 /// `leakscope release` with the table, its columns and its model, but no noise yet.
-fn release_command(audit: &Audit) -> String {
+pub(super) fn release_command(audit: &Audit) -> String {
     let d = &audit.data;
     let mut words = vec!["leakscope release".to_owned()];
     words.extend(d.files.iter().map(|f| quoted(f)));

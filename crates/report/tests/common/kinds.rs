@@ -50,6 +50,7 @@ pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Bala
     let iterations: Vec<Step> = stds.iter().enumerate().map(|(i, s)| step(i, *s)).collect();
     let best = (0..stds.len()).min_by(|&a, &b| stds[a].total_cmp(&stds[b])).unwrap_or(0);
     Balance {
+        redact: false,
         schema: balance::SCHEMA.into(),
         leakscope: "0".into(),
         created: "2026-01-01T00:00:00Z".into(),
@@ -96,6 +97,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
         advantage: observed((accuracy - 0.5) / 0.5),
     };
     Attack {
+        redact: false,
         schema: attack::SCHEMA.into(),
         leakscope: "0".into(),
         created: "2026-01-01T00:00:00Z".into(),
@@ -163,6 +165,7 @@ pub(crate) fn found() -> Found {
         source: HOSTILE.into(),
     };
     Found {
+        redact: false,
         schema: bound::SCHEMA.into(),
         leakscope: "0".into(),
         setting: HOSTILE.into(),
@@ -215,6 +218,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             }],
             protect_at: 0.6,
             more_noise: None,
+            withdraw_first: vec![],
             limit_alone: false,
         }),
         composed: release::Composed {
@@ -370,6 +374,7 @@ pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report
         plis_tokens: vec![3.0, 4.0, 0.0],
     };
     let audit = TextAudit {
+        redact: false,
         schema: SCHEMA.into(),
         leakscope: "0".into(),
         created: "2026-01-01T00:00:00Z".into(),
@@ -413,6 +418,7 @@ pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> R
         given: vec![],
         protect_at: PROTECT_AT,
         more_noise: None,
+        withdraw_first: vec![],
         limit_alone: false,
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }

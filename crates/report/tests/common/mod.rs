@@ -494,6 +494,7 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         left_out: vec![],
         left_out_because: None,
         protect_at: leakscope_report::verdict::PROTECT_AT,
+        budget: None,
     }
 }
 

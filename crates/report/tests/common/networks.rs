@@ -45,6 +45,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
         dfil_p90: Some(1e-2 * step as f64),
     };
     Training {
+        redact: false,
         schema: TRAINING_SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -122,6 +123,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
             density: Some(0.5),
             perturbation: Some(Perturbation {
                 variant: PerturbationKind::Average,
+                spread: 0.0,
                 lambda: 1e3,
                 records: 40,
                 norm: 2.5,
@@ -175,6 +177,7 @@ pub(crate) fn attribute() -> NetAttribute {
 pub(crate) fn audit() -> NetAudit {
     let histogram = Histogram::of(&[0.1, 0.2, 0.25]);
     NetAudit {
+        redact: false,
         schema: AUDIT_SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -256,6 +259,7 @@ pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inv
         mse: seen(0.02 * (k + 1) as f64),
         ssim: Some(seen(0.8 / (k + 1) as f64)),
         haar_psi: Some(seen(0.5 / (k + 1) as f64)),
+        lpips: Some(seen(0.1 * (k + 1) as f64)),
         psnr: Some(17.0),
         cosine: 0.99,
         identified: seen(identified),
@@ -272,8 +276,16 @@ pub(crate) fn inverted(identified: f64, sigmas: &[f64]) -> leakscope_report::inv
         van_trees: (sigma > 0.0).then_some(Measured { value: 1e-4, standard_error: Some(1e-6) }),
     };
     let levels: Vec<Level> = sigmas.iter().enumerate().map(|(k, s)| level(k, *s)).collect();
-    let outcome = Outcome { mse: 0.02, psnr: Some(17.0), ssim: Some(0.8), haar_psi: Some(0.5), cosine: 0.99 };
+    let outcome = Outcome {
+        mse: 0.02,
+        psnr: Some(17.0),
+        ssim: Some(0.8),
+        haar_psi: Some(0.5),
+        lpips: Some(0.1),
+        cosine: 0.99,
+    };
     Inversion {
+        redact: false,
         schema: SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -335,11 +347,11 @@ pub(crate) fn members(
     let attack = |attacker: MembershipAttacker| MembershipAttack {
         attacker,
         area,
-        points: [0.001, 0.01]
-            .map(|rate| Rate {
+        points: [(0.001, 1), (0.01, 7)]
+            .map(|(rate, hits)| Rate {
                 rate,
                 false_positive: Observed::of_rare_hits(1, 1000, 1),
-                true_positive: Observed::of_rare_hits(7, 1000, 1),
+                true_positive: Observed::of_rare_hits(hits, 1000, 1),
                 allowed: promise.map(|p| p.allows(rate)),
             })
             .to_vec(),
@@ -350,6 +362,7 @@ pub(crate) fn members(
             .map(attack)
             .to_vec();
     Membership {
+        redact: false,
         schema: SCHEMA.into(),
         tables: vec![],
         network: network(),
@@ -389,9 +402,11 @@ pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informe
         gain: seen(0.044 - error),
         ssim: Some(seen(0.4)),
         haar_psi: None,
+        lpips: None,
         identified: seen(identified),
     };
     Informed {
+        redact: false,
         schema: SCHEMA.into(),
         network: network(),
         data: data(),

@@ -7,9 +7,10 @@ use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::Variant;
 use leakscope_report::audit::Audit;
 use leakscope_report::choice::Stopped;
+use leakscope_report::explore::{Beside, Explore};
 use leakscope_report::{
-    account_page, attack_page, balance_page, bound_page, canary_page, net, page, release_page,
-    reproduction_page, text_audit_page,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, net, page,
+    page_with, release_page, reproduction_page, text_audit_page, with_navigation,
 };
 
 /// Every kind of page by its name.
@@ -19,6 +20,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
     vec![
         ("audit", page(&hostile())),
         ("wide audit", page(&wide(5_000))),
+        ("explored audit", explored()),
         ("balance", balance_page(&balanced(&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations))),
         ("attack", attack_page(&attacked(&attacks))),
         ("release", release_page(&released(0.5, 0.3))),
@@ -32,7 +34,48 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("informed", net::informed_page(&informed(0.9, 2.0), &learned())),
         ("training", net::training_page(&training(1.0))),
         ("reproduction", reproduction_page(&reproduced())),
+        ("index", index()),
     ]
+}
+
+/// The page of a folder with several results.
+fn index() -> String {
+    let of = |kind: &str, page: String| {
+        let page = with_navigation(&page, kind, &[], "report.html");
+        ResultPage::read(&format!("{kind}.html"), &page).unwrap()
+    };
+    folder_page(&[
+        of("audit", page(&hostile())),
+        of("attack", attack_page(&attacked(&[(Attacker::WhiteBox, 0.1, 0.9)]))),
+        of("bound", bound_page(&found())),
+        of("account", account_page(&costs(2.0, 3, true))),
+        of("release", release_page(&released(0.5, 0.3))),
+    ])
+}
+
+/// An audit with its records one by one.
+fn explored() -> String {
+    let audit = hostile();
+    let n = 300;
+    let eta = |i: usize| 0.02 + 0.9 * (i as f64 / n as f64).powi(6);
+    let values = |f: &dyn Fn(usize) -> f64| (0..n).map(f).collect::<Vec<f64>>();
+    let records = Explore {
+        rows: n as u64,
+        ids: (0..n).map(|i| format!("P-{i:03}")).collect(),
+        series: (0..n).map(|i| if i % 3 == 0 { "asian" } else { "black" }.to_owned()).collect(),
+        eta: values(&eta),
+        dfil: values(&|i| eta(i).powi(2) / 7.0),
+        loss: values(&|i| (i as f64 * 0.7).sin().abs()),
+        gradient_norm: values(&|i| 0.1 + (i as f64 * 0.3).cos().abs()),
+        attributes: vec![("age".to_owned(), values(&|i| 0.5 * eta(i)))],
+    };
+    let beside = Beside {
+        records: Some(records),
+        release: None,
+        command: Some("leakscope audit x.csv".into()),
+        fingerprint: Some("ab12".into()),
+    };
+    page_with(&audit, &beside)
 }
 
 /// An audit of a table with very many columns.

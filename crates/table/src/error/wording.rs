@@ -25,6 +25,29 @@ pub(super) fn closest_names(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("; the closest names are {}", quoted(names)) }
 }
 
+/// What to do about missing values: what a column without a value, and a target, leave to choose.
+pub(super) fn missing_advice(columns: &[(String, u64)], needed: &[String], empty: &[String]) -> String {
+    let others = columns.iter().filter(|(name, _)| !needed.contains(name) && !empty.contains(name)).count();
+    let mut advice: Vec<String> = empty
+        .iter()
+        .filter(|name| !needed.contains(name))
+        .map(|name| format!("`{name}` has no value at all: leave it out with ⟨drop={name}⟩"))
+        .collect();
+    if others > 0 {
+        advice.push(
+            "Choose ⟨missing=drop⟩ (leave such rows out), where nothing is released also ⟨missing=mean⟩ (fill in the mean or the \
+             most frequent level), or ⟨drop⟩ the columns"
+                .into(),
+        );
+    }
+    if let Some(name) = needed.first() {
+        advice.push(format!(
+            "Nothing is filled in for `{name}`: leave such rows out with ⟨missing=drop⟩, or complete the column"
+        ));
+    }
+    advice.join(". ")
+}
+
 pub(super) fn missing_columns(columns: &[(String, u64)]) -> String {
     columns.iter().map(|(name, count)| format!("`{name}` {count}")).collect::<Vec<_>>().join(", ")
 }

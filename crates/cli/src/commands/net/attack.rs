@@ -1,6 +1,6 @@
 //! `leakscope net attack`: what attackers get out of the gradients and the runs of a network.
 
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::attack::informed::{self, InformedRequest};
@@ -141,6 +141,10 @@ pub(crate) struct Args {
     /// Scale values to (x − mean)/sd [default: as in training, else not]
     #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
     normalize: Option<String>,
+    /// Measure LPIPS too, with these weights: a safetensors file with the convolutions of torchvision's alexnet
+    /// (features.0.weight …) and the linear layers of lpips (lin0.model.1.weight …)
+    #[arg(long, value_name = "FILE")]
+    lpips: Option<PathBuf>,
     /// No pictures of records on the page
     #[arg(long)]
     no_pictures: bool,
@@ -159,6 +163,8 @@ pub(crate) struct Args {
     /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
+    #[command(flatten)]
+    redact: RedactArgs,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -189,6 +195,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 
@@ -212,15 +219,17 @@ impl Args {
             attack_lr: self.attack_lr.unwrap_or(usual.attack_lr),
             attack_decay: self.attack_decay.unwrap_or(usual.attack_decay),
             normalize: normalize(self.normalize.as_deref())?,
+            lpips: self.lpips.clone(),
             pictures: !self.no_pictures,
             seed: self.seed,
+            redact: self.redact.redact,
         })
     }
 
     /// Refuses options of one method in another.
     fn check(&self) -> Result<()> {
         use Method::{Informed, Inversion, Membership};
-        let owned: [(&str, bool, &[Method]); 20] = [
+        let owned: [(&str, bool, &[Method]); 21] = [
             ("model", self.model.is_some(), &[Inversion, Membership]),
             ("gradient", self.gradient.is_some(), &[Inversion]),
             ("after", self.after.is_some(), &[Inversion]),
@@ -241,6 +250,7 @@ impl Args {
             ("density", self.density.is_some(), &[Informed]),
             ("epochs", self.epochs.is_some(), &[Informed]),
             ("sgd", self.sgd, &[Informed]),
+            ("lpips", self.lpips.is_some(), &[Inversion, Informed]),
         ];
         let wrong = owned.iter().find(|(_, said, methods)| *said && !methods.contains(&self.method));
         match wrong {
@@ -277,11 +287,13 @@ impl Args {
             total_variation: self.total_variation,
             range: range(self.range.as_deref())?,
             normalize: normalize(self.normalize.as_deref())?,
+            lpips: self.lpips.clone(),
             pictures: !self.no_pictures,
             seed: self.seed,
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 }

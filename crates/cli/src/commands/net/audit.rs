@@ -1,6 +1,6 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::Result;
@@ -79,6 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -130,6 +132,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 }

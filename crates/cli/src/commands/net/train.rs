@@ -1,10 +1,10 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
 use super::{ReleaseArgs, normalize};
 use crate::progress::Display;
-use leakscope::net::public::{OptimizerKind, PerturbKind, PublicTraining};
+use leakscope::net::public::{OptimizerKind, PerturbTraining, PublicTraining};
 use leakscope::net::table::TableRequest;
 use leakscope::net::train::{
     Listener, LossKind, SamplingKind, Track, TrainOutcome, TrainRequest, run as train,
@@ -12,6 +12,7 @@ use leakscope::net::train::{
 use leakscope::net::{Device, Precision};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
+use leakscope_net::perturb::Variant;
 use leakscope_report::format;
 use leakscope_report::net::{Point, Stopped, to_json, training_summary};
 use leakscope_table::{RecordsFormat, TextEncoding};
@@ -135,10 +136,23 @@ pub(crate) struct Args {
     /// Add to every gradient, before the clip, what the --public records show to make it give less away; learned again before
     /// each step
     #[arg(long, value_enum, value_name = "HOW")]
-    perturb: Option<PerturbKind>,
+    perturb: Option<Variant>,
     /// λ of --perturb: what the leak of a gradient weighs against the size of the perturbation [default: 1000]
     #[arg(long, value_name = "LAMBDA", allow_negative_numbers = true)]
     perturb_lambda: Option<f64>,
+    /// Passes over the --public records by which --perturb is learned before the first step; later ones start from it with
+    /// fewer [default: 200, then 150, 100, 50, 20]
+    #[arg(long, value_name = "N")]
+    perturb_epochs: Option<u64>,
+    /// Public records in a batch of that [default: 512, at most all]
+    #[arg(long, value_name = "N")]
+    perturb_batch: Option<usize>,
+    /// Learning rate of that [default: 0.01]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    perturb_lr: Option<f64>,
+    /// Weight decay of that [default: 0.1]
+    #[arg(long, value_name = "W", allow_negative_numbers = true)]
+    perturb_weight_decay: Option<f64>,
     /// Keep what records give away: of a random panel at every step and besides of those drawn, of those drawn alone, or of
     /// every one at every step
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
@@ -190,6 +204,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -228,7 +244,13 @@ impl Args {
                 weight_decay: self.public_weight_decay,
             },
             perturb: self.perturb,
-            perturb_lambda: self.perturb_lambda,
+            perturb_training: PerturbTraining {
+                lambda: self.perturb_lambda,
+                epochs: self.perturb_epochs,
+                batch: self.perturb_batch,
+                lr: self.perturb_lr,
+                weight_decay: self.perturb_weight_decay,
+            },
             track: self.track,
             probes: self.probes,
             label: self.label,
@@ -244,6 +266,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         })
     }
 

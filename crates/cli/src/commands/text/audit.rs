@@ -1,6 +1,6 @@
 //! `leakscope text audit`: what one noisy step of fine-tuning tells about every text.
 
-use super::super::run_args::OutArgs;
+use super::super::run_args::{OutArgs, RedactArgs};
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::audit::TraceRequest;
@@ -78,6 +78,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     output: OutArgs,
 }
 
@@ -113,6 +115,7 @@ impl Args {
             seed: self.seed,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::net::ReleaseArgs;
 use super::super::net::train::shown;
-use super::super::run_args::RunArgs;
+use super::super::run_args::{RedactArgs, RunArgs};
 use leakscope::Result;
 use leakscope::net::train::Track;
 use leakscope::net::{Device, Precision};
@@ -122,6 +122,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
     #[command(flatten)]
+    redact: RedactArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -161,6 +163,7 @@ impl Args {
             format: self.format,
             precision: self.precision,
             device: self.device,
+            redact: self.redact.redact,
         }
     }
 }

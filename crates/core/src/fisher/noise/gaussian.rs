@@ -99,7 +99,7 @@ fn quarter_power(quarters: i32) -> f64 {
 }
 
 /// Noise `N(0, Σ)`, `Σ = FFᵀ` with a lower triangular factor F.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     p: usize,
     factor: Vec<f64>,

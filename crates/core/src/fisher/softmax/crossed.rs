@@ -6,6 +6,7 @@
 
 use crate::vector::dispatch;
 use pulp::{Simd, WithSimd};
+use serde::{Deserialize, Serialize};
 
 /// Rows of a block of G that are multiplied together: with two vectors each, ten sums in registers.
 const ROWS: usize = 5;
@@ -13,7 +14,7 @@ const ROWS: usize = 5;
 const VECTORS: usize = 2;
 
 /// A symmetric matrix in (K−1)² blocks of p × p, in the order in which they are multiplied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Blocks {
     k: usize,
     p: usize,

@@ -26,10 +26,12 @@
 //! `t_iB_ij + t_jB_ji + t_it_jT_ij` to the pairs of residuals, and `t ∘ F_l x` to `c_l`.
 
 mod crossed;
+mod eta;
 mod gram;
 mod records;
 mod set;
 
+pub use eta::{SoftmaxEta, SoftmaxEtaState};
 pub use records::SoftmaxRecords;
 pub use set::{AttributeSets, SoftmaxSet};
 
@@ -37,16 +39,19 @@ use super::noise::Noise;
 use super::{Directions, Release};
 use crate::glm::softmax::{SoftmaxFit, contrasts, pairs};
 use crate::linalg::{Cholesky, condition, matmul_parallel, mirror_lower};
+use crate::rows::Block;
 use crate::units::Units;
 use crate::{Error, Result};
 use crossed::Blocks;
 use gram::VECTOR;
+use serde::{Deserialize, Serialize};
 
 /// Distance of two one-hot labels: what a label's η is measured by, as that of a label coded 0 or 1 is.
 pub const SWITCH: f64 = std::f64::consts::SQRT_2;
 
-/// Everything about a fitted softmax model that leakage needs, computed once.
-#[derive(Debug, Clone)]
+/// Everything about a fitted softmax model that leakage needs, computed once. It serialises bit for bit, as [`super::Geometry`]
+/// does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SoftmaxGeometry {
     fit: SoftmaxFit,
     release: Release,
@@ -67,7 +72,7 @@ pub struct SoftmaxGeometry {
 }
 
 /// What is needed to count that columns are scaled by their own data.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Own {
     /// Mean of each data column that is, by column.
     means: Vec<(usize, f64)>,
@@ -78,7 +83,7 @@ struct Own {
 }
 
 /// The directions of one attribute, of which most entries are zero.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Sparse {
     /// Data column, direction, value.
     entries: Vec<(usize, usize, f64)>,
@@ -242,6 +247,14 @@ impl SoftmaxGeometry {
     /// Data columns d.
     pub fn data_width(&self) -> usize {
         self.fit.penalty.data_width(self.fit.width)
+    }
+
+    /// Checks that rows have the width of the model.
+    pub(crate) fn check_width(&self, block: &Block) -> Result<()> {
+        if block.width == self.fit.width {
+            return Ok(());
+        }
+        Err(Error::Shape { what: "a row", found: block.width, expected: self.fit.width })
     }
 
     /// Data columns filled up to whole vectors.

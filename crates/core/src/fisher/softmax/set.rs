@@ -9,9 +9,10 @@ use crate::linalg::{
     mirror_lower,
 };
 use crate::rows::Block;
+use serde::{Deserialize, Serialize};
 
 /// Sums over a set of records from which its leakage follows; mergeable, O(q²) numbers.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SoftmaxSet {
     /// The sum between `H⁻¹` and `H⁻¹`, q × q, both triangles.
     inner: Vec<f64>,
@@ -29,10 +30,15 @@ impl SoftmaxSet {
         self.records += other.records;
         axpy(1.0, &other.inner, &mut self.inner);
     }
+
+    /// Whether it is a set of a model with so many coefficients.
+    pub(crate) fn has_sizes(&self, q: usize) -> bool {
+        self.inner.len() == q * q
+    }
 }
 
 /// Sums over all records from which the leakage of each attribute over all of them follows; q² numbers an attribute.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeSets {
     /// Lower triangles, q × q.
     inner: Vec<Vec<f64>>,
@@ -42,6 +48,11 @@ impl AttributeSets {
     /// Adds the sums of other records.
     pub fn merge(&mut self, other: &Self) {
         self.inner.iter_mut().zip(&other.inner).for_each(|(a, b)| axpy(1.0, b, a));
+    }
+
+    /// Whether they are of so many attributes and coefficients.
+    pub(crate) fn has_sizes(&self, attributes: usize, q: usize) -> bool {
+        self.inner.len() == attributes && self.inner.iter().all(|inner| inner.len() == q * q)
     }
 }
 

@@ -14,9 +14,12 @@
 mod shaped;
 
 use crate::linalg::{matmul_by_transposed, norm};
+use crate::pass::{self, Merge, Pass};
 use crate::rows::{Block, Rows};
 use crate::special::normal_cdf;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 const STEP: f64 = 0.125;
 const REACH: f64 = 8.5;
@@ -32,16 +35,81 @@ pub struct Accuracies {
     pub constant_model: f64,
 }
 
+/// The pass for the expected accuracy of coefficients under noise of several scales.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy<'a> {
+    /// Coefficients W, K × p.
+    pub w: Cow<'a, [f64]>,
+    /// Number of classes K.
+    pub classes: usize,
+    /// Scales of the noise; 0 for none.
+    pub scales: Cow<'a, [f64]>,
+    /// Factor of the covariance of the noise on the contrasts, q × q, q = (K−1)p; empty where every coefficient of every class has
+    /// noise of the same scale.
+    pub factor: Cow<'a, [f64]>,
+}
+
+/// Probabilities of being right so far, summed at each scale, and records by class.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AccuracySums {
+    sums: Vec<f64>,
+    counts: Vec<u64>,
+}
+
+impl Merge for AccuracySums {
+    fn merge(&mut self, later: Self) {
+        self.sums.iter_mut().zip(later.sums).for_each(|(a, b)| *a += b);
+        self.counts.iter_mut().zip(later.counts).for_each(|(a, b)| *a += b);
+    }
+}
+
+impl Pass for Accuracy<'_> {
+    const NAME: &'static str = "the expected accuracy of a softmax model";
+    type State = AccuracySums;
+
+    fn start(&self) -> AccuracySums {
+        AccuracySums { sums: vec![0.0; self.scales.len()], counts: vec![0; self.classes] }
+    }
+
+    fn step(&self, AccuracySums { sums, counts }: &mut AccuracySums, block: &Block) -> Result<()> {
+        let (p, q) = (block.width, self.classes.saturating_sub(1) * block.width);
+        if self.w.len() != self.classes * p {
+            let (found, expected) = (self.w.len(), self.classes * p);
+            return Err(Error::Shape { what: "the coefficients", found, expected });
+        }
+        if self.factor.is_empty() {
+            return of_block(block, (&self.w, self.classes), counts, |x, z, y| {
+                let length = norm(x);
+                let all = sums.iter_mut().zip(self.scales.iter());
+                all.for_each(|(sum, sigma)| *sum += right(z, y, sigma * length));
+            });
+        }
+        if self.factor.len() != q * q {
+            let (found, expected) = (self.factor.len(), q * q);
+            return Err(Error::Shape { what: "the factor of the noise", found, expected });
+        }
+        let quadrature = shaped::Quadrature::new(self.classes, &self.factor, q);
+        of_block(block, (&self.w, self.classes), counts, |x, z, y| {
+            let rivals = quadrature.rivals(x, z, y);
+            for (sum, &scale) in sums.iter_mut().zip(self.scales.iter()) {
+                *sum += if scale > 0.0 { rivals.behind(scale) } else { right(z, y, 0.0) };
+            }
+        })
+    }
+
+    fn fits(&self, state: &AccuracySums) -> bool {
+        state.sums.len() == self.scales.len() && state.counts.len() == self.classes
+    }
+}
+
 /// Expected accuracy of coefficients W (K × p) under noise of each scale (0: without noise), over rows whose target is the
 /// class from 0.
 ///
 /// # Errors
 /// [`Error::Shape`] for rows of another width, [`Error::OutOfRange`] for a target that is no class, [`Error::Empty`].
 pub fn expected_accuracy(rows: &dyn Rows, w: &[f64], classes: usize, sigmas: &[f64]) -> Result<Accuracies> {
-    over_rows(rows, w, classes, sigmas.len(), |x, z, y, sums| {
-        let length = norm(x);
-        sums.iter_mut().zip(sigmas).for_each(|(sum, sigma)| *sum += right(z, y, sigma * length));
-    })
+    let (w, scales) = (Cow::Borrowed(w), Cow::Borrowed(sigmas));
+    over_rows(rows, &Accuracy { w, classes, scales, factor: Cow::Borrowed(&[]) })
 }
 
 /// The same under noise on the contrasts Θ with covariance `s²FFᵀ` for each scale s (`factor`, q × q, q = (K−1)p): exact with two
@@ -59,38 +127,17 @@ pub fn expected_accuracy_under(
     if factor.len() != q * q {
         return Err(Error::Shape { what: "the factor of the noise", found: factor.len(), expected: q * q });
     }
-    let quadrature = shaped::Quadrature::new(classes, factor, q);
-    over_rows(rows, w, classes, scales.len(), |x, z, y, sums| {
-        let rivals = quadrature.rivals(x, z, y);
-        for (sum, &scale) in sums.iter_mut().zip(scales) {
-            *sum += if scale > 0.0 { rivals.behind(scale) } else { right(z, y, 0.0) };
-        }
-    })
+    let (w, scales, factor) = (Cow::Borrowed(w), Cow::Borrowed(scales), Cow::Borrowed(factor));
+    over_rows(rows, &Accuracy { w, classes, scales, factor })
 }
 
-/// Sums over rows of what `add` finds for each from its predictors and class.
-fn over_rows(
-    rows: &dyn Rows,
-    w: &[f64],
-    classes: usize,
-    count: usize,
-    add: impl Fn(&[f64], &[f64], usize, &mut [f64]) + Sync,
-) -> Result<Accuracies> {
-    let p = rows.width();
-    if w.len() != classes * p {
-        return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: classes * p });
+fn over_rows(rows: &dyn Rows, accuracy: &Accuracy<'_>) -> Result<Accuracies> {
+    let expected = accuracy.classes * rows.width();
+    if accuracy.w.len() != expected {
+        return Err(Error::Shape { what: "the coefficients", found: accuracy.w.len(), expected });
     }
-    let (mut sums, mut counts, mut n) = (vec![0.0; count], vec![0_u64; classes], 0_u64);
-    rows.fold(
-        || (vec![0.0; count], vec![0_u64; classes]),
-        |(sums, counts), block| of_block(block, (w, classes), counts, |x, z, y| add(x, z, y, sums)),
-        |(part, seen)| {
-            sums.iter_mut().zip(part).for_each(|(a, b)| *a += b);
-            counts.iter_mut().zip(&seen).for_each(|(a, b)| *a += b);
-            n += seen.iter().sum::<u64>();
-            Ok(())
-        },
-    )?;
+    let AccuracySums { sums, counts } = pass::run(accuracy, rows)?;
+    let n: u64 = counts.iter().sum();
     if n == 0 {
         return Err(Error::Empty);
     }

@@ -3,6 +3,7 @@
 use super::super::data::{Part, Reading, Source};
 use super::super::memory::NetArrays;
 use super::super::{ReleaseRequest, clip_facts};
+use super::inversion::lpips;
 use super::statistics::mean;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
@@ -13,7 +14,7 @@ use leakscope_net::{
     attack::informed::{Examples, Learning, Linear, Rest, by_label, by_network, by_ridge, train_many},
     leak::Label,
     preset,
-    quality::{Quality, Range, mse, quality},
+    quality::{Lpips, Quality, Range, mse, quality},
     random::{Generator, Purpose},
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
 };
@@ -65,10 +66,14 @@ pub struct InformedRequest {
     pub attack_decay: f64,
     /// Mean and standard deviation that values are scaled by.
     pub normalize: Option<[f64; 2]>,
+    /// The weights of LPIPS (safetensors); absent: it is not measured.
+    pub lpips: Option<PathBuf>,
     /// Whether records are shown on the page.
     pub pictures: bool,
     /// Seed of start and noise; drawn where there is none.
     pub seed: Option<u64>,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for InformedRequest {
@@ -91,8 +96,10 @@ impl Default for InformedRequest {
             attack_lr: 1e-3,
             attack_decay: 0.01,
             normalize: None,
+            lpips: None,
             pictures: true,
             seed: None,
+            redact: false,
         }
     }
 }
@@ -282,6 +289,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         );
         return Err(Failure::option("learn", message));
     }
+    let lpips = request.lpips.as_deref().map(|file| lpips(file, pool.shape)).transpose()?;
     let model = model(request, pool, seed)?;
     let all = pool.part(known, learn + targets);
     let total = (learn + targets) as u64;
@@ -317,7 +325,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     let range = Range { low: pool.range[0], high: pool.range[1] };
     let attacks: Vec<InformedAttack> = found
         .iter()
-        .map(|(who, f)| judged(*who, (f, &found[0].1), &test, pool, (range, seed)))
+        .map(|(who, f)| judged(*who, (f, &found[0].1), &test, pool, (range, seed, lpips.as_ref())))
         .collect::<Result<_>>()?;
     let document = Informed {
         schema: SCHEMA.into(),
@@ -342,6 +350,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         training_seconds,
         seconds: started.elapsed().as_secs_f64(),
         warnings: vec![],
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let pictures = if request.pictures {
@@ -377,6 +386,7 @@ fn model(request: &InformedRequest, pool: &Pool, seed: u64) -> Result<Linear> {
         clip: request.release.clip()?.unwrap_or(Clip::None),
         sigma: request.release.sigma()?.unwrap_or(0.0),
         steps: request.steps,
+        shifts: vec![],
     })
 }
 
@@ -405,7 +415,7 @@ fn judged(
     (found, by_label): (&[f64], &[f64]),
     test: &Examples,
     pool: &Pool,
-    (range, seed): (Range, u64),
+    (range, seed, lpips): (Range, u64, Option<&Lpips>),
 ) -> Result<InformedAttack> {
     let (d, k) = (pool.shape.len(), pool.outputs);
     let pairs = || test.records.chunks_exact(d).zip(found.chunks_exact(d));
@@ -429,6 +439,10 @@ fn judged(
     let of_label = test.records.chunks_exact(d).zip(by_label.chunks_exact(d));
     let of_label: Vec<f64> = of_label.map(|(r, f)| mse(r, f)).collect::<std::result::Result<_, _>>()?;
     let gains: Vec<f64> = of_label.iter().zip(&errors).map(|(label, own)| label - own).collect();
+    let seen = |lpips: &Lpips| -> std::result::Result<Vec<f64>, leakscope_net::Error> {
+        pairs().map(|(r, f)| lpips.distance(pool.shape, r, f, range)).collect()
+    };
+    let seen = lpips.map(seen).transpose()?;
     let none = Observed { value: 0.0, ci_low: 0.0, ci_high: 0.0, trials: 0, seed };
     Ok(InformedAttack {
         adversary,
@@ -436,6 +450,7 @@ fn judged(
         gain: mean(&gains, seed).unwrap_or(none),
         ssim: mean(&all(|q| q.ssim), seed),
         haar_psi: mean(&all(|q| q.haar_psi), seed),
+        lpips: seen.and_then(|each| mean(&each, seed)),
         identified: Observed::of_hits(hits, trials, seed),
     })
 }

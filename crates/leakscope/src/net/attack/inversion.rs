@@ -10,11 +10,11 @@ use crate::output::Results;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{
-    Clip, Loss, Network, Real,
+    Clip, Loss, Network, Real, Shape,
     attack::inversion::{Inversion, Objective, UnknownLabels, first_layer, invert, recovered_labels},
     attack::sight::{Mechanism, Sight, gradients, half_way, local_steps},
     io::Tensors,
-    quality::Range,
+    quality::{Lpips, Range},
 };
 use leakscope_report::inversion as document;
 use leakscope_report::net::InversionPictures;
@@ -92,6 +92,8 @@ pub struct InversionRequest {
     pub range: Option<[f64; 2]>,
     /// Mean and standard deviation that values are scaled by; absent: as in training.
     pub normalize: Option<[f64; 2]>,
+    /// The weights of LPIPS (safetensors); absent: it is not measured.
+    pub lpips: Option<PathBuf>,
     /// Whether records are shown on the page.
     pub pictures: bool,
     /// Seed of records, starts and noise; drawn where there is none.
@@ -102,6 +104,8 @@ pub struct InversionRequest {
     pub precision: Option<Precision>,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for InversionRequest {
@@ -126,11 +130,13 @@ impl Default for InversionRequest {
             total_variation: None,
             range: None,
             normalize: None,
+            lpips: None,
             pictures: true,
             seed: None,
             format: RecordsFormat::default(),
             precision: None,
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -193,6 +199,18 @@ impl InversionRequest {
             ..Inversion::published(range, seed)
         }
     }
+}
+
+/// The measure with the weights of a file, for records of a shape.
+pub(super) fn lpips(file: &Path, shape: Shape) -> Result<Lpips> {
+    let wrong = |e: &dyn std::fmt::Display| Failure::option("lpips", format!("{}: {e}", file.display()));
+    if !matches!(shape, Shape::Image([_, _, 1 | 3])) {
+        let message = "it is of images with 1 or 3 channels, and these records are none: leave it out";
+        return Err(Failure::option("lpips", message));
+    }
+    let bytes = std::fs::read(file).map_err(|e| wrong(&e))?;
+    let tensors = Tensors::from_bytes(&bytes).map_err(|e| wrong(&e))?;
+    Lpips::from_tensors(&tensors).map_err(|e| wrong(&e))
 }
 
 /// What an attack found.
@@ -342,6 +360,7 @@ fn of_records<T: Real>(
     let started = Instant::now();
     let steps = (sigmas.len() * batches.len() * request.restarts * request.iterations) as u64;
     let mut attacks = Attacks::new(net, records, &ids, clip, range, seed)?;
+    attacks.lpips = request.lpips.as_deref().map(|file| lpips(file, net.input())).transpose()?;
     let mut levels = Vec::new();
     for (k, &sigma) in sigmas.iter().enumerate() {
         let mechanism = Mechanism { clip, sigma };

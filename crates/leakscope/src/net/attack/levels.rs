@@ -4,7 +4,7 @@ use super::super::prior;
 use super::inversion::InversionRequest;
 use super::statistics::{mean, rank_correlation};
 use super::subject::Records;
-use crate::Result;
+use crate::{Failure, Result};
 use leakscope_core::claim::{Measured, Observed};
 use leakscope_net::{
     Clip, Data, Network, Real, Shape,
@@ -14,7 +14,7 @@ use leakscope_net::{
     },
     engine::clipped_gradient,
     leak::{Measure, Plis, Probe, RecordLeak, Signal, Trace, measure},
-    quality::{Quality, Range, mse, quality},
+    quality::{Lpips, Quality, Range, mse, quality},
     random::{Generator, Purpose},
 };
 use leakscope_report::inversion::{Correlation, Leakage, Level, Outcome, QualityKind};
@@ -42,6 +42,8 @@ pub(super) struct Attacks {
     labels: Vec<Vec<f64>>,
     /// With which other record a reconstruction is compared; absent where there is one record.
     others: Option<Vec<usize>>,
+    /// With the weights that were given.
+    pub(super) lpips: Option<Lpips>,
 }
 
 /// A reconstruction of one record.
@@ -86,6 +88,7 @@ impl Attacks {
             variances,
             range,
             seed,
+            lpips: None,
         })
     }
 
@@ -169,7 +172,9 @@ pub(super) fn level(
     let mut outcomes = Vec::new();
     for (original, guess) in attacks.originals.iter().zip(guesses) {
         let Quality { mse, psnr, ssim, haar_psi } = quality(shape, original, &guess.values, range)?;
-        outcomes.push(Outcome { mse, psnr, ssim, haar_psi, cosine: guess.cosine });
+        let lpips = attacks.lpips.as_ref().map(|l| l.distance(shape, original, &guess.values, range));
+        let lpips = lpips.transpose().map_err(|e| Failure::option("lpips", e))?;
+        outcomes.push(Outcome { mse, psnr, ssim, haar_psi, lpips, cosine: guess.cosine });
     }
     let all = |of: fn(&Outcome) -> Option<f64>| outcomes.iter().filter_map(of).collect::<Vec<f64>>();
     let mean_of = |of: fn(&Outcome) -> Option<f64>| mean(&all(of), seed);
@@ -189,7 +194,7 @@ pub(super) fn level(
     let level = Level {
         sigma: mechanism.sigma,
         noise: mechanism.noise(),
-        mse: mean_of(|o| Some(o.mse)).unwrap_or(Observed {
+        mse: mean_of(|o| Some(o.mse)).map(not_negative).unwrap_or(Observed {
             value: 0.0,
             ci_low: 0.0,
             ci_high: 0.0,
@@ -198,11 +203,15 @@ pub(super) fn level(
         }),
         ssim: mean_of(|o| o.ssim),
         haar_psi: mean_of(|o| o.haar_psi),
+        lpips: mean_of(|o| o.lpips),
         psnr: (!psnr.is_empty()).then(|| psnr.iter().sum::<f64>() / psnr.len() as f64),
         cosine: outcomes.iter().map(|o| o.cosine).sum::<f64>() / outcomes.len().max(1) as f64,
         identified: Observed::of_hits(hits, n, seed),
         labels_right: labels_unknown.then(|| Observed::of_hits(right, n, seed)),
-        first_layer: errors.filter(|e| e.len() == attacks.ids.len()).and_then(|e| mean(&e, seed)),
+        first_layer: errors
+            .filter(|e| e.len() == attacks.ids.len())
+            .and_then(|e| mean(&e, seed))
+            .map(not_negative),
         correlations: correlations(attacks, &outcomes),
         cramer_rao: attacks.cramer_rao(mechanism.sigma),
         van_trees: attacks.van_trees(mechanism.sigma),
@@ -212,6 +221,11 @@ pub(super) fn level(
     Ok(level)
 }
 
+/// An interval of what cannot be negative: a squared error.
+fn not_negative(o: Observed) -> Observed {
+    Observed { ci_low: o.ci_low.max(0.0), ..o }
+}
+
 fn correlations(attacks: &Attacks, outcomes: &[Outcome]) -> Vec<Correlation> {
     let n = outcomes.len();
     let leakages: [(Leakage, Vec<f64>); 3] = [
@@ -219,10 +233,11 @@ fn correlations(attacks: &Attacks, outcomes: &[Outcome]) -> Vec<Correlation> {
         (Leakage::Dfil, (0..n).map(|i| attacks.dfil(i)).collect()),
         (Leakage::GradientNorm, attacks.leaks.iter().map(|l| l.gradient_norm).collect()),
     ];
-    let qualities: [(QualityKind, Option<Vec<f64>>); 3] = [
+    let qualities: [(QualityKind, Option<Vec<f64>>); 4] = [
         (QualityKind::Mse, Some(outcomes.iter().map(|o| o.mse).collect())),
         (QualityKind::Ssim, outcomes.iter().map(|o| o.ssim).collect()),
         (QualityKind::HaarPsi, outcomes.iter().map(|o| o.haar_psi).collect()),
+        (QualityKind::Lpips, outcomes.iter().map(|o| o.lpips).collect()),
     ];
     let mut out = Vec::new();
     for (leakage, x) in &leakages {

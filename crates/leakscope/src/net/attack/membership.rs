@@ -59,6 +59,8 @@ pub struct MembershipRequest {
     pub precision: Option<Precision>,
     /// Where the network computes.
     pub device: Device,
+    /// Whether the page names and shows no record.
+    pub redact: bool,
 }
 
 impl Default for MembershipRequest {
@@ -77,6 +79,7 @@ impl Default for MembershipRequest {
             format: RecordsFormat::default(),
             precision: None,
             device: Device::default(),
+            redact: false,
         }
     }
 }
@@ -285,6 +288,7 @@ fn attacked<T: Real>(
         seed,
         seconds: started.elapsed().as_secs_f64(),
         warnings: remarks(model.training.as_ref(), members, k, n - k, request.shadows),
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let tables = table(&scores, &found, members, (&inside, &outside))?;

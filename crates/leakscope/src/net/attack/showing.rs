@@ -60,6 +60,7 @@ pub(super) fn of_records<T: Real>(
         seed,
         seconds,
         warnings: remarks(request, &attacks),
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let pictures = match request.pictures {
@@ -94,7 +95,9 @@ pub(super) fn of_records<T: Real>(
 fn columns(levels: &[Level]) -> Vec<String> {
     let mut out: Vec<String> = ["loss", "gradient_norm", "plis", "dfil"].map(str::to_owned).to_vec();
     for l in levels {
-        let measures = ["mse", "psnr", "ssim", "haar_psi", "cosine"];
+        let measures = ["mse", "psnr", "ssim", "haar_psi", "cosine"].into_iter();
+        // where weights were given
+        let measures = measures.chain(l.lpips.as_ref().map(|_| "lpips"));
         out.extend(measures.map(|m| format!("{m}_at_sigma_{}", leakscope_report::format::setting(l.sigma))));
     }
     out
@@ -107,6 +110,7 @@ fn numbers(attacks: &Attacks, i: usize) -> Vec<f64> {
         let o = level[i];
         let maybe = |v: Option<f64>| v.unwrap_or(f64::NAN);
         out.extend([o.mse, maybe(o.psnr), maybe(o.ssim), maybe(o.haar_psi), o.cosine]);
+        out.extend(o.lpips);
     }
     out
 }
@@ -175,6 +179,7 @@ pub(super) fn of_given<T: Real>(
         seed,
         seconds,
         warnings: vec![],
+        redact: request.redact,
     };
     let document = crate::output::complete(document)?;
     let mut pictures = InversionPictures::default();

@@ -49,6 +49,8 @@ pub struct Linear {
     pub sigma: f64,
     /// Steps.
     pub steps: u64,
+    /// What is added to every gradient before the clip, `k (d + 1)` numbers for each step; empty: nothing.
+    pub shifts: Vec<Vec<f64>>,
 }
 
 impl Linear {
@@ -59,6 +61,17 @@ impl Linear {
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.outputs * self.width()
+    }
+
+    /// `‖(x, 1)‖²` of every record over the trained parameters of every output, `(n, k)`: those that are frozen have no
+    /// gradient, and no part in the clip.
+    fn squares(&self, x: &[f64]) -> Vec<f64> {
+        let w = self.width();
+        let one = |row: &[f64], o: usize| {
+            let values = row.iter().copied().chain([1.0]).zip(&self.trained[o * w..][..w]);
+            values.filter(|(_, trained)| **trained).map(|(v, _)| v * v).sum::<f64>()
+        };
+        x.chunks_exact(self.inputs).flat_map(|row| (0..self.outputs).map(move |o| one(row, o))).collect()
     }
 
     pub(super) fn check(&self, rest: &Rest) -> Result<usize> {
@@ -79,6 +92,17 @@ impl Linear {
         let rate = self.learning_rate;
         check(rate > 0.0 && rate.is_finite(), "the learning rate", rate, "positive and finite")?;
         check(self.sigma >= 0.0 && self.sigma.is_finite(), "sigma", self.sigma, "0 or more, and finite")?;
+        if !self.shifts.is_empty() {
+            check_len("what is added to gradients", self.shifts.len(), self.steps as usize)?;
+        }
+        for shift in &self.shifts {
+            check_len("what is added in a step", shift.len(), self.parameters())?;
+            check_finite("what is added in a step", shift)?;
+            if let Some(at) = shift.iter().zip(&self.trained).position(|(c, trained)| *c != 0.0 && !trained) {
+                let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
+                return Err(Error::Format { what: "what is added in a step", reason });
+            }
+        }
         Ok(n)
     }
 }
@@ -100,7 +124,7 @@ pub fn train_many(
         x.extend_from_slice(row);
         x.push(1.0);
     }
-    let lengths = lengths(&rest.x, d);
+    let squares = model.squares(&rest.x);
     let numbers: Vec<usize> = (0..m).collect();
     let parts: Vec<Vec<f64>> = numbers
         .par_chunks(TOGETHER)
@@ -115,7 +139,7 @@ pub fn train_many(
             };
             let mut together = Together::new(model, piece.len());
             for step in 0..model.steps {
-                together.step(model, (&x, &lengths, rest), &own, (seed, from), step);
+                together.step(model, (&x, &squares, rest), &own, (seed, from), step);
             }
             Ok(together.theta)
         })
@@ -123,11 +147,6 @@ pub fn train_many(
     let theta = parts.concat();
     check_finite("the parameters of the models", &theta)?;
     Ok(theta)
-}
-
-/// `√(‖x‖² + 1)` of every record.
-fn lengths(x: &[f64], d: usize) -> Vec<f64> {
-    x.chunks_exact(d).map(|row| (1.0 + row.iter().map(|v| v * v).sum::<f64>()).sqrt()).collect()
 }
 
 /// Some models on their way.
@@ -146,26 +165,30 @@ impl Together {
     fn step(
         &mut self,
         model: &Linear,
-        (x, lengths_of_rest, rest): (&[f64], &[f64], &Rest),
+        (x, squares, rest): (&[f64], &[f64], &Rest),
         own: &Rest,
         (seed, from): (u64, usize),
         step: u64,
     ) {
         let (d, k, w, p) = (model.inputs, model.outputs, model.width(), model.parameters());
         let (n, c) = (x.len() / w, self.theta.len() / p);
+        let shift = model.shifts.get(step as usize).map(|s| Shift::new(s, (k, w), x));
         let mut z = vec![0.0; c * k * n];
         matmul_by_transposed(&self.theta, x, (c * k, w, n), &mut z);
         let mut row = Row::new(model);
+        // how much of what is added comes through the clips of each model's records
+        let mut shares = vec![0.0; c];
         for j in 0..c {
             for i in 0..n {
                 (0..k).for_each(|o| row.z[o] = z[(j * k + o) * n + i]);
-                row.clipped_slope(model, &rest.y[i * k..][..k], lengths_of_rest[i]);
+                let along = shift.as_ref().map(|s| (&s.along[i * k..][..k], s.square));
+                shares[j] += row.clipped_slope(model, &rest.y[i * k..][..k], &squares[i * k..][..k], along);
                 (0..k).for_each(|o| z[(j * k + o) * n + i] = row.delta[o]);
             }
         }
         let mut sum = vec![0.0; c * p];
         matmul(&z, x, (c * k, n, w), &mut sum);
-        let own_lengths = lengths(&own.x, d);
+        let own_squares = model.squares(&own.x);
         for j in 0..c {
             let target = &own.x[j * d..][..d];
             let theta = &self.theta[j * p..][..p];
@@ -173,12 +196,17 @@ impl Together {
                 let weights = &theta[o * w..][..w];
                 row.z[o] = weights[d] + weights[..d].iter().zip(target).map(|(a, b)| a * b).sum::<f64>();
             }
-            row.clipped_slope(model, &own.y[j * k..][..k], own_lengths[j]);
+            let own_along = shift.as_ref().map(|s| s.along(target, (k, w)));
+            let along = own_along.as_deref().zip(shift.as_ref().map(|s| s.square));
+            shares[j] += row.clipped_slope(model, &own.y[j * k..][..k], &own_squares[j * k..][..k], along);
             let sum = &mut sum[j * p..][..p];
             for o in 0..k {
                 let r = row.delta[o];
                 sum[o * w..][..d].iter_mut().zip(target).for_each(|(s, v)| *s += r * v);
                 sum[o * w + d] += r;
+            }
+            if let Some(shift) = &shift {
+                sum.iter_mut().zip(shift.values).for_each(|(s, v)| *s += shares[j] * v);
             }
             if model.sigma > 0.0 {
                 let noise = model.sigma * model.clip.unit();
@@ -213,6 +241,33 @@ impl Together {
     }
 }
 
+/// What a step adds to gradients, the same to all.
+struct Shift<'a> {
+    values: &'a [f64],
+    /// `‖c‖²`.
+    square: f64,
+    /// `C (x, 1)` of the known records, `(n, k)`.
+    along: Vec<f64>,
+}
+
+impl<'a> Shift<'a> {
+    /// Of known records `(n, d + 1)` that end in 1.
+    fn new(values: &'a [f64], (k, w): (usize, usize), x: &[f64]) -> Self {
+        let mut along = vec![0.0; x.len() / w * k];
+        matmul_by_transposed(x, values, (x.len() / w, w, k), &mut along);
+        Self { values, square: values.iter().map(|v| v * v).sum(), along }
+    }
+
+    /// `C (x, 1)` of one record.
+    fn along(&self, x: &[f64], (k, w): (usize, usize)) -> Vec<f64> {
+        let row = |o: usize| {
+            let c = &self.values[o * w..][..w];
+            c[w - 1] + c.iter().zip(x).map(|(c, x)| c * x).sum::<f64>()
+        };
+        (0..k).map(row).collect()
+    }
+}
+
 /// Outputs of one record and the slope of its loss.
 pub(super) struct Row {
     pub(super) z: Vec<f64>,
@@ -226,12 +281,25 @@ impl Row {
         Self { z: zeros(), delta: zeros(), kept: zeros() }
     }
 
-    /// δ, times the factor by which the gradient `δ ⊗ (x, 1)` is clipped.
-    fn clipped_slope(&mut self, model: &Linear, y: &[f64], length: f64) {
+    /// δ, times the factor by which the gradient `δ ⊗ (x, 1)` is clipped, and that factor; `squares` are those of
+    /// [`Linear::squares`]. With something c added to the
+    /// gradient, `along` is `C (x, 1)`, C its rows, and `‖c‖²`.
+    fn clipped_slope(
+        &mut self,
+        model: &Linear,
+        y: &[f64],
+        squares: &[f64],
+        along: Option<(&[f64], f64)>,
+    ) -> f64 {
         self.slope(model.loss, y);
-        let norm = length * self.delta.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let s = Clipped::new(model.clip, norm).s;
+        let mut square: f64 = self.delta.iter().zip(squares).map(|(v, s)| v * v * s).sum();
+        if let Some((along, added)) = along {
+            let cross: f64 = self.delta.iter().zip(along).map(|(d, a)| d * a).sum();
+            square = (square + 2.0 * cross + added).max(0.0);
+        }
+        let s = Clipped::new(model.clip, square.sqrt()).s;
         self.delta.iter_mut().for_each(|v| *v *= s);
+        s
     }
 
     pub(super) fn slope(&mut self, loss: Loss, y: &[f64]) {
@@ -274,6 +342,7 @@ pub(super) mod tests {
             clip: Clip::Gelu { bound: 0.7 },
             sigma: 0.0,
             steps: 5,
+            shifts: vec![],
         }
     }
 
@@ -329,6 +398,55 @@ pub(super) mod tests {
                 }
             }
         }
+    }
+
+    /// With parameters frozen and something added to gradients: what the trainer added is given to all models at once.
+    #[test]
+    fn frozen_and_perturbed_models_are_those_of_the_trainer() {
+        use crate::perturb::Perturbing;
+        let (d, n) = (6, 11);
+        let (rest, targets, public) = (records(n, d, 1, 1), records(1, d, 1, 2), records(8, d, 1, 9));
+        let mut model = model(d, 1, Loss::BinaryCrossEntropy);
+        for at in [1, 4] {
+            model.trained[at] = false;
+        }
+        let vectors = |r: &Rest| Data::new(Shape::Vector([d]), r.x.clone(), 1, r.y.clone()).unwrap();
+        let both = Rest { x: [&rest.x[..], &targets.x].concat(), y: [&rest.y[..], &targets.y].concat() };
+        let (data, public) = (vectors(&both), vectors(&public));
+        let spec = mlp(Shape::Vector([d]), &[], &crate::LayerSpec::Tanh, 1, Loss::BinaryCrossEntropy);
+        let mut net = Network::with_parameters(spec, &model.start).unwrap();
+        net.freeze(&model.trained.iter().map(|t| !t).collect::<Vec<bool>>()).unwrap();
+        let config = TrainConfig {
+            optimizer: model.optimizer,
+            learning_rate: model.learning_rate,
+            weight_decay: model.weight_decay,
+            sampling: Sampling::Poisson { rate: 1.0 },
+            privacy: Some(Privacy { clip: model.clip, sigma: 1e-14 }),
+            tracking: Tracking::Off,
+            label: Label::Public,
+            delta: 1e-5,
+            seed: 1,
+            randomness: Randomness::SeededNotPrivate,
+            divisor: None,
+            filter: None,
+        };
+        let mut trainer = Trainer::new(net, &data, config).unwrap();
+        trainer.perturb(Perturbing { lambda: 20.0, ..Perturbing::default() }, &public).unwrap();
+        for _ in 0..model.steps {
+            trainer.step().unwrap();
+            model.shifts.push(trainer.added().unwrap().to_vec());
+        }
+        assert!(model.shifts.iter().all(|s| s.iter().any(|v| v.abs() > 1e-3)));
+        let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+        for (a, b) in found.iter().zip(trainer.into_network().parameters().unwrap()) {
+            assert!((a - b).abs() < 1e-8, "{a} {b}");
+        }
+        model.shifts[2][4] = 0.1;
+        assert!(
+            train_many(&model, &rest, &targets, 3, &|_| true).unwrap_err().to_string().contains("frozen")
+        );
+        model.shifts.pop();
+        assert!(train_many(&model, &rest, &targets, 3, &|_| true).is_err());
     }
 
     #[test]

@@ -3,14 +3,34 @@
 use super::{Gpu, driver::Handle};
 use std::ffi::{CString, c_int};
 
-const SOURCE: &str = include_str!("kernels.cu");
+/// A file of kernels: its name and text.
+pub(super) type Source = (&'static str, &'static str);
+pub(super) const KERNELS: Source = (
+    "kernels.cu",
+    concat!(
+        include_str!("kernels.cu"),
+        include_str!("windows.cu"),
+        include_str!("sequences.cu"),
+        include_str!("losses.cu"),
+        include_str!("lanczos.cu"),
+        include_str!("accounts.cu"),
+        include_str!("step.cu"),
+    ),
+);
+pub(super) const CONVOLUTION: Source = ("convolution.cu", include_str!("convolution.cu"));
 
 impl Gpu {
-    /// The kernels of a precision (`-DREAL=…`) as the driver loads them.
-    pub(super) fn compile(&self, precision: &str) -> std::result::Result<Vec<u8>, String> {
+    /// A file of kernels for a precision (`-DREAL=…`) and other definitions, as the driver loads it.
+    pub(super) fn compile(
+        &self,
+        (name, source): Source,
+        definitions: &[String],
+    ) -> std::result::Result<Vec<u8>, String> {
         let text = |s: &str| CString::new(s).map_err(|e| e.to_string());
-        let (source, name) = (text(SOURCE)?, text("kernels.cu")?);
-        let options = [text(&self.architecture)?, text(precision)?, text("--std=c++17")?];
+        let (source, name) = (text(source)?, text(name)?);
+        let fixed = [self.architecture.as_str(), "--std=c++17"];
+        let options = fixed.into_iter().chain(definitions.iter().map(String::as_str));
+        let options = options.map(text).collect::<std::result::Result<Vec<_>, _>>()?;
         let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
         let compiler = &self.api.compiler;
         let mut programme: Handle = std::ptr::null_mut();

@@ -67,6 +67,11 @@ library! {
         launch: "cuLaunchKernel"(
             Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
         );
+        function_attribute: "cuFuncSetAttribute"(Handle, c_int, c_int);
+        blocks_at_once: "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
+        event: "cuEventCreate"(*mut Handle, c_uint);
+        record: "cuEventRecord"(Handle, Handle);
+        elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
         error: "cuGetErrorString"(c_int, *mut *const c_char);
     }
 }

@@ -97,57 +97,72 @@ static __device__ __forceinline__ void sigmoid3(real x, real& s, real& d, real& 
 
 enum { TANH, SIGMOID, SILU, SOFTPLUS, LEAKY_RELU, ELU, RELU, GELU_TANH, GELU };
 
-KERNEL activate(L kind, double p, real* z, real* first, real* second, L n) {
+// φ, φ', φ''
+static __device__ __forceinline__ void activation(L kind, double p, real x, real& y, real& d, real& dd) {
     const real one = 1, two = 2;
+    real s, ds, dds;
+    switch (kind) {
+    case TANH: {
+        y = tanh(x);
+        real e = exp(-two * fabs(x)), t = two / (one + e);
+        d = e * t * t;
+        dd = -(y + y) * d;
+        break;
+    }
+    case SIGMOID: sigmoid3(x, y, d, dd); break;
+    case SILU:
+        sigmoid3(x, s, ds, dds);
+        y = x * s, d = s + x * ds, dd = ds + ds + x * dds;
+        break;
+    case SOFTPLUS: {
+        sigmoid3(x, s, ds, dds);
+        real rest = (real)log1p((double)exp(-fabs(x)));
+        y = x < (real)0 ? rest : x + rest;
+        d = s, dd = ds;
+        break;
+    }
+    case LEAKY_RELU: {
+        bool low = x <= (real)0;
+        y = low ? (real)p * x : x, d = low ? (real)p : one, dd = 0;
+        break;
+    }
+    case ELU: {
+        real e = (real)p * exp(x), below = (real)p * (real)expm1((double)x);
+        bool low = x <= (real)0;
+        y = low ? below : x, d = low ? e : one, dd = low ? e : (real)0;
+        break;
+    }
+    case RELU:
+        y = x <= (real)0 ? (real)0 : x, d = x > (real)0 ? one : (real)0, dd = 0;
+        break;
+    case GELU_TANH: {
+        real c = (real)0.7978845608028654, k = (real)0.044715, square = x * x;
+        sigmoid3(two * c * (x + k * square * x), s, ds, dds);
+        real slope = two * c * (one + (real)3 * k * square), bend = two * c * (real)6 * k * x;
+        y = x * s, d = s + x * ds * slope, dd = two * ds * slope + x * (dds * slope * slope + ds * bend);
+        break;
+    }
+    default: {
+        real cdf = (real)normcdf((double)x), pdf = (real)0.3989422804014327 * exp((real)-0.5 * x * x);
+        y = x * cdf, d = cdf + x * pdf, dd = pdf * (two - x * x);
+    }
+    }
+}
+KERNEL activate(L kind, double p, real* out, const real* z, L n) {
+    EACH(i, n) { real y, d, dd; activation(kind, p, z[i], y, d, dd); out[i] = y; }
+}
+// φ'(z) x
+KERNEL activate_slope(L kind, double p, real* out, const real* x, const real* z, L n, L nz) {
+    EACH(i, n) { real y, d, dd; activation(kind, p, z[rep(i, nz)], y, d, dd); out[i] = d * x[i]; }
+}
+// φ'(z) δ̇ + φ''(z) δ ż
+KERNEL activate_bend(L kind, double p, real* out, const real* delta_dot, const real* z, const real* delta, const real* z_dot,
+                     L n, L nz) {
     EACH(i, n) {
-        real x = z[i], y, d, dd, s, ds, dds;
-        switch (kind) {
-        case TANH: {
-            y = tanh(x);
-            real e = exp(-two * fabs(x)), t = two / (one + e);
-            d = e * t * t;
-            dd = -(y + y) * d;
-            break;
-        }
-        case SIGMOID: sigmoid3(x, y, d, dd); break;
-        case SILU:
-            sigmoid3(x, s, ds, dds);
-            y = x * s, d = s + x * ds, dd = ds + ds + x * dds;
-            break;
-        case SOFTPLUS: {
-            sigmoid3(x, s, ds, dds);
-            real rest = (real)log1p((double)exp(-fabs(x)));
-            y = x < (real)0 ? rest : x + rest;
-            d = s, dd = ds;
-            break;
-        }
-        case LEAKY_RELU: {
-            bool low = x <= (real)0;
-            y = low ? (real)p * x : x, d = low ? (real)p : one, dd = 0;
-            break;
-        }
-        case ELU: {
-            real e = (real)p * exp(x), below = (real)p * (real)expm1((double)x);
-            bool low = x <= (real)0;
-            y = low ? below : x, d = low ? e : one, dd = low ? e : (real)0;
-            break;
-        }
-        case RELU:
-            y = x <= (real)0 ? (real)0 : x, d = x > (real)0 ? one : (real)0, dd = 0;
-            break;
-        case GELU_TANH: {
-            real c = (real)0.7978845608028654, k = (real)0.044715, square = x * x;
-            sigmoid3(two * c * (x + k * square * x), s, ds, dds);
-            real slope = two * c * (one + (real)3 * k * square), bend = two * c * (real)6 * k * x;
-            y = x * s, d = s + x * ds * slope, dd = two * ds * slope + x * (dds * slope * slope + ds * bend);
-            break;
-        }
-        default: {
-            real cdf = (real)normcdf((double)x), pdf = (real)0.3989422804014327 * exp((real)-0.5 * x * x);
-            y = x * cdf, d = cdf + x * pdf, dd = pdf * (two - x * x);
-        }
-        }
-        z[i] = y, first[i] = d, second[i] = dd;
+        real y, d, dd;
+        L j = rep(i, nz);
+        activation(kind, p, z[j], y, d, dd);
+        out[i] = d * delta_dot[i] + dd * delta[j] * z_dot[i];
     }
 }
 
@@ -190,10 +205,33 @@ KERNEL sum_slabs(double* part, const real* x, const real* y, const double* w, L 
         part[(group * gridDim.y + blockIdx.y) * width + column] = sum;
     }
 }
+// The same of plain rows, with or without weights, where their width is a multiple of four: a block has 128 columns.
+KERNEL sum_slabs4(double* part, const real* x, const double* w, L rows, L width, L slab, L first) {
+    struct alignas(16) Quad { real v[4]; };
+    __shared__ double lane[8][32][4];
+    L group = first + blockIdx.z, column = (blockIdx.x * 32 + threadIdx.x) * 4;
+    L from = blockIdx.y * slab, to = from + slab < rows ? from + slab : rows;
+    double sum[4] = {0, 0, 0, 0};
+    if (column < width)
+#pragma unroll 4
+        for (L r = from + threadIdx.y; r < to; r += 8) {
+            Quad v = *(const Quad*)(x + (group * rows + r) * width + column);
+            real f = w ? (real)w[r] : (real)1;
+            for (int e = 0; e < 4; e++) sum[e] += (double)(w ? f * v.v[e] : v.v[e]);
+        }
+    for (int e = 0; e < 4; e++) lane[threadIdx.y][threadIdx.x][e] = sum[e];
+    __syncthreads();
+    if (threadIdx.y == 0 && column < width)
+        for (int e = 0; e < 4; e++) {
+            for (int k = 1; k < 8; k++) sum[e] += lane[k][threadIdx.x][e];
+            part[(group * gridDim.y + blockIdx.y) * width + column + e] = sum[e];
+        }
+}
 KERNEL add_slabs(real* out, const double* part, L n, L width, L slabs, L adding) {
     EACH(i, n) {
         L group = i / width, column = i % width;
         double sum = 0;
+#pragma unroll 8
         for (L s = 0; s < slabs; s++) sum += part[(group * slabs + s) * width + column];
         out[i] = adding ? out[i] + (real)sum : (real)sum;
     }
@@ -300,548 +338,44 @@ KERNEL scale_blocks(real* out, const double* scale, const real* x, L n, L block,
     }
 }
 
-// --- windows over images ------------------------------------------------------------------------------------------
+// --- clips --------------------------------------------------------------------------------------------------------
 
-// Its sizes, then what divides by channels, kernel width, patch, image width and height, output width and height, strides.
-#define WINDOW \
-    L H, L W, L C, L kh, L kw, L sh, L sw, L ph, L pw, L dh, L dw, L oh, L ow, u64 mC, u64 mkw, u64 mK, u64 mW, u64 mH, \
-        u64 mow, u64 moh, u64 msh, u64 msw
-#define THE_WINDOW \
-    const u32 K_ = (u32)(kh * kw * C); \
-    const Div byC(C, mC), byKw(kw, mkw), byK(K_, mK), byW(W, mW), byH(H, mH), byOw(ow, mow), byOh(oh, moh), bySh(sh, msh), \
-        bySw(sw, msw); \
-    (void)byKw, (void)byK, (void)byW, (void)byH, (void)byOw, (void)byOh, (void)bySh, (void)bySw
+enum { UNCLIPPED, HARD, GELU_CLIP };
 
-// The output position along one axis whose kernel element k lies over position p, or −1.
-static __device__ __forceinline__ int over(u32 p, u32 k, const Div& stride, u32 padding, u32 dilation, u32 out) {
-    int at = (int)(p + padding) - (int)(k * dilation);
-    if (at < 0) return -1;
-    u32 rest, q = stride.split((u32)at, rest);
-    return rest == 0 && q < out ? (int)q : -1;
-}
-
-KERNEL im2col(real* out, const real* x, L n, WINDOW) {
-    THE_WINDOW;
+static __device__ __forceinline__ double normal_density(double h) { return 0.3989422804014327 * exp(-0.5 * h * h); }
+KERNEL clips(double* norm, double* s, double* slope, double* alpha, double* bend, const double* square, L n, L kind,
+             double bound, double precision) {
     EACH(i, n) {
-        u32 col, c, kx, ox, oy, row = byK.split((u32)i, col), tap = byC.split(col, c), ky = byKw.split(tap, kx);
-        u32 up = byOw.split(row, ox), image = byOh.split(up, oy);
-        int y = (int)(oy * (u32)sh + ky * (u32)dh) - (int)ph, xx = (int)(ox * (u32)sw + kx * (u32)dw) - (int)pw;
-        bool in = y >= 0 && xx >= 0 && y < (int)H && xx < (int)W;
-        out[i] = in ? x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c] : (real)0;
-    }
-}
-KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
-    THE_WINDOW;
-    EACH(i, n) {
-        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
-        real sum = 0;
-        for (u32 ky = 0; ky < (u32)kh; ky++) {
-            int oy = over(y, ky, bySh, (u32)ph, (u32)dh, (u32)oh);
-            if (oy < 0) continue;
-            u32 line = (image * (u32)oh + (u32)oy) * (u32)ow;
-            for (u32 kx = 0; kx < (u32)kw; kx++) {
-                int ox = over(x, kx, bySw, (u32)pw, (u32)dw, (u32)ow);
-                if (ox >= 0) sum += cols[(line + (u32)ox) * K_ + (ky * (u32)kw + kx) * (u32)C + c];
-            }
+        // NaN stays NaN
+        double q = square[i], m = sqrt(q < 0 ? 0.0 : q), f = 1, d = 0, up = 1;
+        if (kind == HARD && m > bound) f = bound / m, d = -bound / m / m, up = 0;
+        if (kind == GELU_CLIP) {
+            double h = m / bound - 1.0, cdf = normcdf(h), pdf = normal_density(h);
+            f = 1.0 / (h * cdf + 1.0);
+            d = -f * f * (cdf + h * pdf) / bound;
+            up = pdf == 0 ? 0.0 : f * f * (normcdf(-h) - h * (h + 1.0) * pdf);
         }
-        out[i] = sum;
+        norm[i] = m, s[i] = f, slope[i] = up;
+        alpha[i] = precision * f * f;
+        bend[i] = m > 0 ? precision * (d / m * (2.0 * f + m * d)) : 0.0;
     }
 }
-KERNEL average_pool(real* out, const real* x, L n, WINDOW) {
-    THE_WINDOW;
-    real share = (real)(1.0 / (double)(kh * kw));
-    EACH(i, n) {
-        u32 c, ox, oy, at = byC.split((u32)i, c), up = byOw.split(at, ox), image = byOh.split(up, oy);
-        real sum = 0;
-        for (u32 ky = 0; ky < (u32)kh; ky++) {
-            int y = (int)(oy * (u32)sh + ky) - (int)ph;
-            if (y < 0 || y >= (int)H) continue;
-            for (u32 kx = 0; kx < (u32)kw; kx++) {
-                int xx = (int)(ox * (u32)sw + kx) - (int)pw;
-                if (xx >= 0 && xx < (int)W) sum += share * x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c];
-            }
-        }
-        out[i] = sum;
+KERNEL released_squares(double* out, const double* cross, const double* square, const double* norm, const double* s,
+                        const double* slope, L rows, L n, double precision) {
+    EACH(i, rows) {
+        L r = rep(i, n);
+        double c = cross[i], q = square[i], m = norm[r];
+        double along = m > 0 ? c / m : 0.0, across = fmax(q - along * along, 0.0);
+        along = fmin(along * along, fmax(q, 0.0));
+        double v = precision * (s[r] * s[r] * across + slope[r] * slope[r] * along);
+        out[i] = isfinite(c) && isfinite(q) ? v : c - c + (q - q);
     }
 }
-KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) {
-    THE_WINDOW;
-    real share = (real)(1.0 / (double)(kh * kw));
-    EACH(i, n) {
-        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
-        real sum = 0;
-        for (u32 ky = 0; ky < (u32)kh; ky++) {
-            int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
-            if (oy < 0) continue;
-            u32 line = (image * (u32)oh + (u32)oy) * (u32)ow;
-            for (u32 kx = 0; kx < (u32)kw; kx++) {
-                int ox = over(x, kx, bySw, (u32)pw, 1, (u32)ow);
-                if (ox >= 0) sum += share * pooled[(line + (u32)ox) * (u32)C + c];
-            }
-        }
-        out[i] = sum;
-    }
-}
-static __device__ __forceinline__ void span(u32 i, u32 n, u32 o, u32& from, u32& to) {
-    from = (u32)((u64)i * n / o);
-    to = (u32)(((u64)(i + 1) * n + o - 1) / o);
-}
-KERNEL adaptive_pool(real* out, const real* x, L n, L H, L W, L C, L oh, L ow) {
-    EACH(i, n) {
-        u32 c = (u32)i % (u32)C, at = (u32)i / (u32)C, ox = at % (u32)ow, up = at / (u32)ow, oy = up % (u32)oh;
-        L image = up / (u32)oh;
-        u32 y0, y1, x0, x1;
-        span(oy, H, oh, y0, y1);
-        span(ox, W, ow, x0, x1);
-        real share = (real)(1.0 / (double)((y1 - y0) * (x1 - x0))), sum = 0;
-        for (u32 y = y0; y < y1; y++)
-            for (u32 xx = x0; xx < x1; xx++) sum += share * x[((image * H + y) * W + xx) * C + c];
-        out[i] = sum;
-    }
-}
-KERNEL adaptive_unpool(real* out, const real* pooled, L n, L H, L W, L C, L oh, L ow) {
-    EACH(i, n) {
-        u32 c = (u32)i % (u32)C, at = (u32)i / (u32)C, x = at % (u32)W, up = at / (u32)W, y = up % (u32)H;
-        L image = up / (u32)H;
-        real sum = 0;
-        for (u32 oy = 0; oy < oh; oy++) {
-            u32 y0, y1, x0, x1;
-            span(oy, H, oh, y0, y1);
-            if (y < y0 || y >= y1) continue;
-            for (u32 ox = 0; ox < ow; ox++) {
-                span(ox, W, ow, x0, x1);
-                if (x < x0 || x >= x1) continue;
-                real share = (real)(1.0 / (double)((y1 - y0) * (x1 - x0)));
-                sum += share * pooled[((image * oh + oy) * ow + ox) * C + c];
-            }
-        }
-        out[i] = sum;
-    }
-}
-KERNEL take_channels(real* out, const real* x, L n, L channels, L from, L width) {
-    EACH(i, n) out[i] = x[(L)((u32)i / (u32)width) * channels + from + (u32)i % (u32)width];
-}
-KERNEL put_channels(real* out, const real* x, L n, L channels, L from, L width) {
-    EACH(i, n) out[(L)((u32)i / (u32)width) * channels + from + (u32)i % (u32)width] = x[i];
-}
-KERNEL regroup(real* out, const real* x, L n, L positions, L groups, L width) {
-    EACH(i, n) {
-        u32 j = (u32)i % (u32)width, at = (u32)i / (u32)width;
-        u32 t = at % (u32)positions, up = at / (u32)positions, g = up % (u32)groups;
-        L image = up / (u32)groups;
-        out[i] = x[((image * positions + t) * groups + g) * width + j];
-    }
-}
-KERNEL max_index(u32* out, const real* x, L n, WINDOW) {
-    THE_WINDOW;
-    EACH(i, n) {
-        u32 c, ox, oy, at = byC.split((u32)i, c), up = byOw.split(at, ox), own = byOh.split(up, oy);
-        const real* image = x + (L)own * H * W * C;
-        u32 best = 0;
-        bool any = false;
-        for (u32 ky = 0; ky < (u32)kh; ky++)
-            for (u32 kx = 0; kx < (u32)kw; kx++) {
-                int y = (int)(oy * (u32)sh + ky) - (int)ph, xx = (int)(ox * (u32)sw + kx) - (int)pw;
-                if (y < 0 || xx < 0 || y >= (int)H || xx >= (int)W) continue;
-                u32 p = ((u32)y * (u32)W + (u32)xx) * (u32)C + c;
-                if (!any || image[p] > image[best] || isnan(image[p])) { best = p; any = true; }
-            }
-        out[i] = best;
-    }
-}
-KERNEL gather(real* out, const u32* index, const real* x, L n, L indices, L cells, L image) {
-    EACH(i, n) out[i] = x[(L)((u32)i / (u32)cells) * image + index[rep(i, indices)]];
-}
-KERNEL scatter(real* out, const u32* index, const real* pooled, L n, L indices, WINDOW) {
-    THE_WINDOW;
-    u32 cells = (u32)(oh * ow * C);
-    EACH(i, n) {
-        u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
-        u32 own = (y * (u32)W + x) * (u32)C + c;
-        real sum = 0;
-        for (u32 ky = (u32)kh; ky-- > 0;) {
-            int oy = over(y, ky, bySh, (u32)ph, 1, (u32)oh);
-            if (oy < 0) continue;
-            for (u32 kx = (u32)kw; kx-- > 0;) {
-                int ox = over(x, kx, bySw, (u32)pw, 1, (u32)ow);
-                if (ox < 0) continue;
-                L cell = (L)image * cells + ((u32)oy * (u32)ow + (u32)ox) * (u32)C + c;
-                if (index[rep(cell, indices)] == own) sum += pooled[cell];
-            }
-        }
-        out[i] = sum;
+KERNEL add_probes(double* sum, double* sum_of_squares, const double* squares, L rows, L n) {
+    EACH(r, n) for (L i = r; i < rows; i += n) {
+        double v = squares[i];
+        sum[r] += v;
+        sum_of_squares[r] += v * v;
     }
 }
 
-// --- sequences ----------------------------------------------------------------------------------------------------
-
-KERNEL gather_rows(real* out, const real* table, const u32* index, L n, L width, u64 magic, L indices) {
-    const Div by(width, magic);
-    EACH(i, n) {
-        u32 j, row = by.split((u32)i, j);
-        out[i] = table[(L)index[rep(row, indices)] * width + j];
-    }
-}
-// One thread for each column: rows of equal numbers add up in order.
-KERNEL add_weighted_rows(real* out, const double* weights, const u32* index, const real* x, L rows, L width, L each) {
-    EACH(j, width)
-    for (L r = 0; r < rows; r++) out[(L)index[r] * width + j] += (real)weights[r / each] * x[r * width + j];
-}
-KERNEL first_of_equals(u32* out, const u32* index, L n, L length) {
-    EACH(i, n) {
-        L start = i / length * length;
-        u32 t = 0;
-        while (index[start + t] != index[i]) t++;
-        out[i] = t;
-    }
-}
-KERNEL fold(real* out, const u32* first, const real* x, L records, L length, L width, L indices) {
-    EACH(i, records * width) {
-        L record = i / width, j = i % width, base = record * length;
-        for (L t = 0; t < length; t++) out[(base + t) * width + j] = 0;
-        for (L t = 0; t < length; t++)
-            out[(base + first[rep(base + t, indices)]) * width + j] += x[(base + t) * width + j];
-    }
-}
-KERNEL spread(real* out, const u32* first, const real* x, L n, L length, L width, L indices) {
-    EACH(i, n) {
-        L row = i / width, record = row / length;
-        out[i] = x[(record * length + first[rep(row, indices)]) * width + i % width];
-    }
-}
-KERNEL gather_columns(real* out, const u32* index, const real* x, L n, L length, L columns, L indices) {
-    EACH(i, n) {
-        L s = i % length, row = i / length, record = row / length;
-        out[i] = x[(record * length + s) * columns + index[rep(row, indices)]];
-    }
-}
-KERNEL add_columns(real* out, const u32* index, const real* x, L rows, L length, L columns, L indices) {
-    EACH(row, rows) {
-        L base = row / length * length;
-        for (L s = 0; s < length; s++) out[row * columns + index[rep(base + s, indices)]] += x[row * length + s];
-    }
-}
-KERNEL softmax_rows(real* x, L length, L causal) {
-    real* row = x + blockIdx.x * length;
-    L seen = causal ? blockIdx.x % length + 1 : length;
-    double top = -INFINITY, sum = 0;
-    for (L j = threadIdx.x; j < seen; j += blockDim.x) top = fmax(top, (double)row[j]);
-    top = block_max(top);
-    for (L j = threadIdx.x; j < length; j += blockDim.x) {
-        real e = j < seen ? exp(row[j] - (real)top) : (real)0;
-        row[j] = e;
-        sum += e;
-    }
-    sum = block_sum(sum);
-    for (L j = threadIdx.x; j < seen; j += blockDim.x) row[j] /= (real)sum;
-}
-KERNEL softmax_tangent(real* v, const real* a, L length, L rows) {
-    real* vr = v + blockIdx.x * length;
-    const real* ar = a + blockIdx.x % rows * length;
-    double mean = 0;
-    for (L j = threadIdx.x; j < length; j += blockDim.x) mean += (double)ar[j] * (double)vr[j];
-    real m = (real)block_sum(mean);
-    for (L j = threadIdx.x; j < length; j += blockDim.x) vr[j] = ar[j] * (vr[j] - m);
-}
-KERNEL softmax_second(real* out, const real* a, const real* a_dot, const real* b, L length, L rows) {
-    L r = blockIdx.x % rows;
-    const real *ar = a + r * length, *br = b + r * length, *ad = a_dot + blockIdx.x * length;
-    real* o = out + blockIdx.x * length;
-    double mean = 0, moved = 0;
-    for (L j = threadIdx.x; j < length; j += blockDim.x) {
-        mean += (double)ar[j] * (double)br[j];
-        moved += (double)ad[j] * (double)br[j];
-    }
-    real m = (real)block_sum(mean), d = (real)block_sum(moved);
-    for (L j = threadIdx.x; j < length; j += blockDim.x) o[j] += ad[j] * (br[j] - m) - ar[j] * d;
-}
-// `halves`: pairs are (i, i + half); otherwise (2i, 2i + 1)
-KERNEL rotate(real* x, L n, double base, L length, L width, L inverse, L halves) {
-    L half = width / 2;
-    EACH(at, n) {
-        L i = at % half, r = at / half, t = r % length;
-        double s, c;
-        sincos((double)t * pow(base, -2.0 * (double)i / (double)width), &s, &c);
-        real sin = (real)(inverse ? -s : s), cos = (real)c;
-        real* row = x + r * width;
-        L a = halves ? i : 2 * i, b = halves ? i + half : 2 * i + 1;
-        real u = row[a], v = row[b];
-        row[a] = u * cos - v * sin;
-        row[b] = v * cos + u * sin;
-    }
-}
-
-// --- losses -------------------------------------------------------------------------------------------------------
-
-enum { SOFTMAX, BINARY, SQUARED };
-
-// One row of outputs, in double precision, by one block.
-struct Row {
-    const real *z, *y;
-    u32 label;
-    L width, kind;
-    double weight;
-    // softmax: the likeliest class, its output, Σ over the others of e^{z − z_m}, Σ y, δ of the likeliest
-    u32 m;
-    double top, rest, mass, delta_m;
-
-    __device__ double target(L k) const { return y ? (double)y[k] : (u32)k == label ? 1.0 : 0.0; }
-    __device__ double p(L k) const { return ((u32)k == m ? 1.0 : exp((double)z[k] - top)) / (1.0 + rest); }
-
-    __device__ bool read(const real* outputs, const real* ys, const u32* classes, const double* weights, L row, L w, L k) {
-        width = w, kind = k;
-        weight = weights ? weights[row] : 1.0;
-        if (weight == 0) return false;
-        z = outputs + row * width;
-        y = ys ? ys + row * width : nullptr;
-        label = classes ? classes[row] : NO_LABEL;
-        if (kind != SOFTMAX) return true;
-        m = block_largest(z, width);
-        top = z[m];
-        double r = 0, s = 0;
-        for (L j = threadIdx.x; j < width; j += blockDim.x) {
-            if ((u32)j != m) r += exp((double)z[j] - top);
-            s += target(j);
-        }
-        rest = block_sum(r);
-        mass = block_sum(s);
-        double d = 0;
-        for (L j = threadIdx.x; j < width; j += blockDim.x)
-            if ((u32)j != m) d += mass * p(j) - target(j);
-        delta_m = -block_sum(d);
-        return true;
-    }
-    __device__ double small(L k) const { double e = exp(-fabs((double)z[k])); return e / (1.0 + e); }
-    // ∂δ/∂z of a binary loss
-    __device__ double bend(L k) const { double e = exp(-fabs((double)z[k])); return e / (1.0 + e) / (1.0 + e); }
-    __device__ double delta(L k) const {
-        if (kind == SOFTMAX) return (u32)k == m ? delta_m : mass * p(k) - target(k);
-        if (kind == SQUARED) return (double)z[k] - target(k);
-        return (double)z[k] < 0 ? small(k) - target(k) : (1.0 - target(k)) - small(k);
-    }
-    __device__ double term(L k) const {
-        double t = target(k), zk = z[k];
-        if (kind == SOFTMAX) return t == 0 ? 0.0 : t * (top - zk + log1p(rest));
-        if (kind == SQUARED) return 0.5 * (zk - t) * (zk - t);
-        double e = exp(-fabs(zk));
-        return zk < 0 ? log1p(e) - t * zk : (1.0 - t) * zk + log1p(e);
-    }
-    __device__ double curvature() const {
-        if (kind == SOFTMAX) return fabs(mass / (1.0 + rest) * rest / (1.0 + rest));
-        if (kind == SQUARED) return 1;
-        double c = 0;
-        for (L j = threadIdx.x; j < width; j += blockDim.x) c = fmax(c, bend(j));
-        return block_max(c);
-    }
-    // Σ over the others of p_k (v_k − v_m)
-    __device__ double mean_from(const real* v) const {
-        double s = 0;
-        for (L j = threadIdx.x; j < width; j += blockDim.x)
-            if ((u32)j != m) s += p(j) * ((double)v[j] - (double)v[m]);
-        return block_sum(s);
-    }
-};
-
-#define BATCH const real *outputs, const real *ys, const u32 *classes, const double *weights
-#define READ(row) one.read(outputs, ys, classes, weights, row, width, kind)
-
-KERNEL loss(real* out, double* losses, double* units, BATCH, L places, L width, L kind, double least, double most) {
-    Row one;
-    L record = blockIdx.x;
-    double total = 0, size = 0;
-    bool bad = false;
-    for (L t = 0; t < places; t++) {
-        if (!READ(record * places + t)) continue;
-        double sum = 0, largest = 0;
-        for (L k = threadIdx.x; k < width; k += blockDim.x) {
-            sum += one.term(k);
-            largest = fmax(largest, fabs(one.weight * one.delta(k)));
-        }
-        total += one.weight * block_sum(sum);
-        size = fmax(size, fmax(one.weight * one.curvature(), block_max(largest)));
-    }
-    bad = !(size > 0 && isfinite(size));
-    double c = bad ? 1.0 : exp2(floor(log2(fmin(fmax(size, least), most))));
-    for (L t = 0; t < places; t++) {
-        L row = record * places + t;
-        bool counts = READ(row);
-        for (L k = threadIdx.x; k < width; k += blockDim.x)
-            out[row * width + k] = counts ? (real)(one.weight * one.delta(k) / c) : (real)0;
-    }
-    if (threadIdx.x == 0) losses[record] = total, units[record] = c;
-}
-KERNEL loss_tangent(real* out, BATCH, const double* units, const real* z_dot, const real* y_dot, L rows, L places,
-                    L width, L kind) {
-    Row one;
-    L i = blockIdx.x, at = i % rows;
-    real* o = out + i * width;
-    if (!READ(at)) {
-        for (L k = threadIdx.x; k < width; k += blockDim.x) o[k] = 0;
-        return;
-    }
-    const real *zd = z_dot ? z_dot + i * width : nullptr, *yd = y_dot ? y_dot + i * width : nullptr;
-    double mean = 0, moved = 0, rest = 0, scale = one.weight;
-    if (kind == SOFTMAX) {
-        if (zd) mean = one.mean_from(zd);
-        if (yd) {
-            double s = 0, r = 0;
-            for (L k = threadIdx.x; k < width; k += blockDim.x) s += (double)yd[k];
-            moved = block_sum(s);
-            for (L k = threadIdx.x; k < width; k += blockDim.x)
-                if ((u32)k != one.m) r += moved * one.p(k) - (double)yd[k];
-            rest = block_sum(r);
-        }
-    }
-    double c = units[at / places];
-    for (L k = threadIdx.x; k < width; k += blockDim.x) {
-        double sum = 0;
-        if (kind == SOFTMAX) {
-            if (zd) sum += one.mass * one.p(k) * (((double)zd[k] - (double)zd[one.m]) - mean);
-            if (yd) sum += (u32)k == one.m ? -rest : moved * one.p(k) - (double)yd[k];
-        } else {
-            if (zd) sum += (kind == SQUARED ? 1.0 : one.bend(k)) * (double)zd[k];
-            if (yd) sum -= (double)yd[k];
-        }
-        o[k] = (real)(scale * sum / c);
-    }
-}
-KERNEL loss_along(double* sums, BATCH, const real* z_dot, L places, L width, L kind) {
-    Row one;
-    double total = 0;
-    for (L t = 0; t < places; t++) {
-        L row = (L)blockIdx.x * places + t;
-        if (!READ(row)) continue;
-        double s = 0;
-        for (L k = threadIdx.x; k < width; k += blockDim.x) s += one.delta(k) * (double)z_dot[row * width + k];
-        total += one.weight * block_sum(s);
-    }
-    if (threadIdx.x == 0) sums[blockIdx.x] = total;
-}
-KERNEL loss_label_tangent(real* out, BATCH, const real* z_dot, L rows, L width, L kind) {
-    Row one;
-    L i = blockIdx.x;
-    real* o = out + i * width;
-    const real* zd = z_dot + i * width;
-    bool counts = READ(i % rows);
-    double mean = counts && kind == SOFTMAX ? one.mean_from(zd) : 0;
-    for (L k = threadIdx.x; k < width; k += blockDim.x) {
-        double v = kind == SOFTMAX && counts ? mean - ((double)zd[k] - (double)zd[one.m]) : -(double)zd[k];
-        o[k] = counts ? (real)(one.weight * v) : (real)0;
-    }
-}
-
-// --- Lanczos' iteration -------------------------------------------------------------------------------------------
-
-// The last vectors, in double precision, as tangents of records and of labels.
-KERNEL krylov_current(real* x, real* y, const double* q, L n, L d, L k) {
-    EACH(i, n * (d + k)) {
-        L r = i / (d + k), j = i % (d + k);
-        if (j < d) x[r * d + j] = (real)q[i];
-        else y[r * k + j - d] = (real)q[i];
-    }
-}
-// A block has a record: its product becomes the next vector, orthogonal to those before.
-KERNEL krylov_advance(double* next, double* along, double* fresh, const u64* basis, L steps, const real* xs,
-                      const real* ys, const double* ux, const double* uy, L d, L k) {
-    L r = blockIdx.x, D = d + k;
-    double *w = next + r * D, cx = ux[r], cy = uy[r];
-    for (L j = threadIdx.x; j < D; j += blockDim.x)
-        w[j] = j < d ? cx * (double)xs[r * d + j] : cy * (double)ys[r * k + j - d];
-    for (int round = 0; round < 2; round++)
-        for (L i = 0; i < steps; i++) {
-            const double* q = (const double*)basis[i] + r * D;
-            if (round == 0 && i == 0) {
-                const double* last = (const double*)basis[steps - 1] + r * D;
-                double sum = 0;
-                for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * last[j];
-                sum = block_sum(sum);
-                if (threadIdx.x == 0) along[r] = sum;
-            }
-            double sum = 0;
-            for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * q[j];
-            sum = block_sum(sum);
-            for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] -= sum * q[j];
-        }
-    double sum = 0;
-    for (L j = threadIdx.x; j < D; j += blockDim.x) sum += w[j] * w[j];
-    sum = sqrt(block_sum(sum));
-    if (threadIdx.x == 0) fresh[r] = sum;
-    if (sum > 0)
-        for (L j = threadIdx.x; j < D; j += blockDim.x) w[j] /= sum;
-}
-
-// --- a step of training -------------------------------------------------------------------------------------------
-
-KERNEL all_finite(u32* bad, const real* x, L n) {
-    EACH(i, n) if (!isfinite((double)x[i])) atomicOr(bad, 1u);
-}
-
-static __device__ __forceinline__ void quarter(u32& a, u32& b, u32& c, u32& d) {
-    a += b; d ^= a; d = d << 16 | d >> 16;
-    c += d; b ^= c; b = b << 12 | b >> 20;
-    a += b; d ^= a; d = d << 8 | d >> 24;
-    c += d; b ^= c; b = b << 7 | b >> 25;
-}
-// A block of ChaCha20: key, counter of blocks, nonce 0.
-static __device__ void chacha(const u32* key, u64 counter, u32* out) {
-    u32 s[16] = {0x61707865u, 0x3320646eu, 0x79622d32u, 0x6b206574u, key[0], key[1], key[2], key[3],
-                 key[4], key[5], key[6], key[7], (u32)counter, (u32)(counter >> 32), 0, 0};
-    for (int i = 0; i < 16; i++) out[i] = s[i];
-    for (int round = 0; round < 10; round++) {
-        quarter(out[0], out[4], out[8], out[12]); quarter(out[1], out[5], out[9], out[13]);
-        quarter(out[2], out[6], out[10], out[14]); quarter(out[3], out[7], out[11], out[15]);
-        quarter(out[0], out[5], out[10], out[15]); quarter(out[1], out[6], out[11], out[12]);
-        quarter(out[2], out[7], out[8], out[13]); quarter(out[3], out[4], out[9], out[14]);
-    }
-    for (int i = 0; i < 16; i++) out[i] += s[i];
-}
-// Eight normals (Box–Muller, 53 bits) for each block of the cipher; parameter i has the i-th.
-KERNEL add_noise(real* x, const unsigned char* flags, L n, double s, u64 k0, u64 k1, u64 k2, u64 k3) {
-    u32 key[8] = {(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3, (u32)(k3 >> 32)};
-    EACH(b, (n + 7) / 8) {
-        u32 words[16];
-        chacha(key, (u64)b, words);
-        for (int pair = 0; pair < 4; pair++) {
-            double u[2];
-            for (int h = 0; h < 2; h++) {
-                u64 wide = (u64)words[4 * pair + 2 * h] << 32 | words[4 * pair + 2 * h + 1];
-                u[h] = (double)(wide >> 11) * (1.0 / 9007199254740992.0);
-            }
-            double radius = sqrt(-2.0 * log1p(-u[0])), sin, cos;
-            sincospi(2.0 * u[1], &sin, &cos);
-            L i = b * 8 + 2 * pair;
-            if (i < n && flags[i]) x[i] += (real)(s * (radius * cos));
-            if (i + 1 < n && flags[i + 1]) x[i + 1] += (real)(s * (radius * sin));
-        }
-    }
-}
-// Signs from bits, 32 to a word; rows of `width` start with a word of their own.
-KERNEL signs(real* out, const u32* bits, L n, L width, u64 magic, L words) {
-    const Div by(width, magic);
-    EACH(i, n) {
-        u32 j, row = by.split((u32)i, j);
-        out[i] = bits[(L)row * words + j / 32] >> (j % 32) & 1 ? (real)-1 : (real)1;
-    }
-}
-KERNEL unit_rows(real* out, L rows, L width, L n, L from) { EACH(r, rows) out[r * width + from + r / n] = (real)1; }
-KERNEL add_decay(real* g, const real* theta, L n, double scale, double decay) {
-    EACH(i, n) g[i] = g[i] * (real)scale + (real)decay * theta[i];
-}
-KERNEL update_plain(real* theta, const real* g, const unsigned char* flags, L n, double lr) {
-    EACH(i, n) if (flags[i]) theta[i] -= (real)lr * g[i];
-}
-KERNEL update_momentum(real* theta, real* m, const real* g, const unsigned char* flags, L n, double lr, double mu) {
-    EACH(i, n) if (flags[i]) {
-        m[i] = (real)mu * m[i] + g[i];
-        theta[i] -= (real)lr * m[i];
-    }
-}
-KERNEL update_adam(real* theta, real* m, real* v, const real* g, const unsigned char* flags, L n, double lr,
-                   double beta1, double beta2, double root, double epsilon) {
-    real b1 = (real)beta1, b2 = (real)beta2, one = 1;
-    EACH(i, n) if (flags[i]) {
-        m[i] = b1 * m[i] + (one - b1) * g[i];
-        v[i] = b2 * v[i] + (one - b2) * g[i] * g[i];
-        theta[i] -= (real)lr * m[i] / (sqrt(v[i]) * (real)root + (real)epsilon);
-    }
-}

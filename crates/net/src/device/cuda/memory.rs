@@ -168,6 +168,7 @@ impl Gpu {
                     (driver.download)(target, memory.address, bytes, self.stream.0),
                 );
                 self.note("work on the GPU", (driver.wait)(self.stream.0));
+                self.settle_times();
             }
         }
         self.verdict()?;

@@ -4,7 +4,9 @@
 //! | file | what |
 //! |---|---|
 //! | `driver` | NVIDIA's libraries, found at run time; the cards there are |
-//! | `kernels.cu`, `compile` | the kernels, and how they are compiled for a card |
+//! | `kernels.cu` and the files beside it, `compile` | the kernels, and how they are compiled for a card |
+//! | `convolution.cu`, `convolution` | convolutions without patches, compiled for each shape |
+//! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
 //! | `product`, `sums` | matrix products, sums over rows and dot products |
 //! | `divide` | division by a number that is prepared |
@@ -13,12 +15,16 @@
 //! over, and the next download says it.
 
 mod compile;
+mod convolution;
 mod divide;
 mod driver;
 mod memory;
 mod product;
 mod sums;
+mod times;
 
+use convolution::Launch;
+pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
 pub(crate) use memory::Memory;
 pub(crate) use sums::{ColumnSums, Dots};
@@ -28,6 +34,7 @@ pub use driver::{CardInfo, cards};
 use crate::{
     Real,
     error::{Error, Result},
+    shape::Window,
 };
 use driver::{Address, Handle, Libraries, libraries};
 use std::{
@@ -35,6 +42,7 @@ use std::{
     ffi::{CString, c_int, c_void},
     sync::{Mutex, MutexGuard, PoisonError},
 };
+use times::Times;
 
 /// Threads of a block where every thread has values of its own.
 const THREADS: u32 = 256;
@@ -53,13 +61,22 @@ pub(crate) struct Gpu {
     blas: Mutex<Pointer>,
     /// The card as the compiler names it.
     architecture: String,
-    /// Modules for `f32` and `f64`.
-    modules: Mutex<[Option<Pointer>; 2]>,
-    functions: Mutex<HashMap<(&'static str, usize), Pointer>>,
+    /// Shared memory that a block may have, in bytes.
+    shared: usize,
+    multiprocessors: usize,
+    /// In bytes.
+    memory: usize,
+    modules: Mutex<HashMap<Unit, Pointer>>,
+    functions: Mutex<HashMap<(&'static str, Unit), Pointer>>,
+    /// What the kernels took, where somebody asks.
+    times: Option<Mutex<Times>>,
     /// Memory to use again, by size.
     free: Mutex<HashMap<usize, Vec<Address>>>,
     failure: Mutex<Option<String>>,
 }
+
+/// What is compiled at once: all kernels of a precision (the bytes of a number), or those of a convolution.
+type Unit = (usize, Option<Convolution>);
 
 /// A pointer that is never followed here, only handed back to the libraries, which may be called from any thread.
 #[derive(Debug, Clone, Copy)]
@@ -112,11 +129,15 @@ impl Gpu {
             ));
         }
         let (mut device, mut context, mut stream) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-        let mut blas = std::ptr::null_mut();
+        let (mut blas, mut shared, mut multiprocessors) = (std::ptr::null_mut(), 0, 0);
         let driver = &api.driver;
         // SAFETY: pointers are those of live handles; the context is retained before anything is made in it
         unsafe {
             driver.check("asking for the GPU", (driver.device)(&raw mut device, ordinal as c_int))?;
+            // 97: shared memory of a block, where it asks for more than usual
+            driver.check("asking for the GPU", (driver.attribute)(&raw mut shared, 97, device))?;
+            // 16: how many multiprocessors
+            driver.check("asking for the GPU", (driver.attribute)(&raw mut multiprocessors, 16, device))?;
             driver.check("opening the GPU", (driver.retain)(&raw mut context, device))?;
             driver.check("opening the GPU", (driver.enter)(context))?;
             driver.check("making a stream", (driver.stream)(&raw mut stream, 0))?;
@@ -138,8 +159,12 @@ impl Gpu {
             stream: Pointer(stream),
             blas: Mutex::new(Pointer(blas)),
             architecture: format!("--gpu-architecture=sm_{major}{minor}"),
-            modules: Mutex::new([None; 2]),
+            shared: shared.max(0) as usize,
+            multiprocessors: multiprocessors.max(1) as usize,
+            memory: card.memory,
+            modules: Mutex::new(HashMap::new()),
             functions: Mutex::new(HashMap::new()),
+            times: Times::asked(),
             free: Mutex::new(HashMap::new()),
             failure: Mutex::new(None),
         })
@@ -147,6 +172,10 @@ impl Gpu {
 
     pub(crate) fn ordinal(&self) -> u32 {
         self.ordinal
+    }
+
+    pub(crate) fn total_memory(&self) -> usize {
+        self.memory
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -198,17 +227,69 @@ impl Gpu {
         self.launch::<T>(kernel, [rows as u32, 1, 1], [threads, 1], arguments);
     }
 
+    /// Runs a kernel in which every block has a record, held in so many bytes of shared memory.
+    pub(crate) fn blocks<T: Real>(&self, kernel: &'static str, n: usize, shared: usize, arguments: &[u64]) {
+        let shape = ([n as u32, 1, 1], [THREADS, 1], shared as u32);
+        self.start(kernel, (T::BYTES, None), shape, arguments);
+    }
+
     fn launch<T: Real>(&self, kernel: &'static str, grid: [u32; 3], block: [u32; 2], arguments: &[u64]) {
+        self.start(kernel, (T::BYTES, None), (grid, block, 0), arguments);
+    }
+
+    /// The kernels of a convolution; absent where it is better made of patches.
+    pub(crate) fn convolution<T: Real>(&self, window: &Window, outputs: usize) -> Option<Convolution> {
+        Convolution::new(window, outputs, T::BYTES, self.shared)
+    }
+
+    /// Runs a kernel of a convolution over so many records.
+    pub(crate) fn convolve<T: Real>(&self, conv: &Convolution, step: Step, n: usize, arguments: &[u64]) {
+        let (launch, unit) = (conv.launch(step), (T::BYTES, Some(*conv)));
+        let groups = n.div_ceil(launch.records);
+        let blocks = match step {
+            // as many as there is room for: each loads the weights once
+            Step::Forward | Step::Backward => self.at_once(step.kernel(), unit, launch).min(groups),
+            Step::ForwardOwn | Step::BackwardOwn | Step::Gradient => groups.min(BLOCKS),
+        };
+        let shape = ([blocks as u32, 1, 1], [launch.threads as u32, 1], launch.shared as u32);
+        self.start(step.kernel(), unit, shape, arguments);
+    }
+
+    /// Blocks that the card runs at once.
+    fn at_once(&self, kernel: &'static str, unit: Unit, launch: Launch) -> usize {
+        let Some(function) = self.function(kernel, unit) else { return 1 };
+        let mut blocks = 0;
+        // SAFETY: the function lives as long as the programme
+        let code = unsafe {
+            (self.api.driver.blocks_at_once)(
+                &raw mut blocks,
+                function.0,
+                launch.threads as c_int,
+                launch.shared,
+            )
+        };
+        self.note(kernel, code);
+        blocks.max(1) as usize * self.multiprocessors
+    }
+
+    /// Puts a kernel into the queue: its grid, its block and the shared memory of a block.
+    fn start(
+        &self,
+        kernel: &'static str,
+        unit: Unit,
+        (grid, block, shared): ([u32; 3], [u32; 2], u32),
+        arguments: &[u64],
+    ) {
         if grid[0] == 0 || self.failed() {
             return;
         }
-        let Some(function) = self.function::<T>(kernel) else { return };
+        let Some(function) = self.function(kernel, unit) else { return };
         self.enter();
         let mut pointers: Vec<*mut c_void> =
             arguments.iter().map(|a| (&raw const *a).cast_mut().cast::<c_void>()).collect();
         // SAFETY: the arguments are as many as the kernel has, eight bytes each; what they point to is held by callers, who
         // pass its length
-        let code = unsafe {
+        let call = || unsafe {
             (self.api.driver.launch)(
                 function.0,
                 grid[0],
@@ -217,27 +298,35 @@ impl Gpu {
                 block[0],
                 block[1],
                 1,
-                0,
+                shared,
                 self.stream.0,
                 pointers.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
         };
+        let code = self.timed(kernel, call);
         self.note(kernel, code);
     }
 
-    fn function<T: Real>(&self, kernel: &'static str) -> Option<Pointer> {
-        let key = (kernel, T::BYTES);
+    fn function(&self, kernel: &'static str, unit: Unit) -> Option<Pointer> {
+        let key = (kernel, unit);
         if let Some(function) = lock(&self.functions).get(&key) {
             return Some(*function);
         }
-        let made = self.module::<T>().and_then(|module| {
+        let made = self.module(unit).and_then(|module| {
             let name = CString::new(kernel).map_err(|e| e.to_string())?;
             let mut function = std::ptr::null_mut();
+            let driver = &self.api.driver;
             self.enter();
             // SAFETY: module and name live during the call
-            let code = unsafe { (self.api.driver.function)(&raw mut function, module.0, name.as_ptr()) };
-            self.api.driver.check(kernel, code)?;
+            let code = unsafe { (driver.function)(&raw mut function, module.0, name.as_ptr()) };
+            driver.check(kernel, code)?;
+            if unit.1.is_some() {
+                // 8: how much shared memory a block may ask for
+                // SAFETY: the function was just made
+                let code = unsafe { (driver.function_attribute)(function, 8, self.shared as c_int) };
+                driver.check(kernel, code)?;
+            }
             Ok(Pointer(function))
         });
         match made {
@@ -252,20 +341,28 @@ impl Gpu {
         }
     }
 
-    /// The kernels of a precision, compiled when they are first needed.
-    fn module<T: Real>(&self) -> std::result::Result<Pointer, String> {
+    /// Kernels compiled when they are first needed.
+    fn module(&self, unit: Unit) -> std::result::Result<Pointer, String> {
         let mut modules = lock(&self.modules);
-        let slot = usize::from(T::BYTES == 8);
-        if let Some(module) = modules[slot] {
-            return Ok(module);
+        if let Some(module) = modules.get(&unit) {
+            return Ok(*module);
         }
-        let binary = self.compile(if T::BYTES == 8 { "-DREAL=double" } else { "-DREAL=float" })?;
+        let (bytes, conv) = unit;
+        let mut definitions = vec![format!("-DREAL={}", if bytes == 8 { "double" } else { "float" })];
+        let source = match conv {
+            None => compile::KERNELS,
+            Some(conv) => {
+                definitions.extend(conv.definitions());
+                compile::CONVOLUTION
+            }
+        };
+        let binary = self.compile(source, &definitions)?;
         let mut module = std::ptr::null_mut();
         self.enter();
         // SAFETY: the binary is one of the compiler's and lives during the call
         let code = unsafe { (self.api.driver.module)(&raw mut module, binary.as_ptr().cast::<c_void>()) };
         self.api.driver.check("loading the kernels", code)?;
-        modules[slot] = Some(Pointer(module));
+        modules.insert(unit, Pointer(module));
         Ok(Pointer(module))
     }
 }

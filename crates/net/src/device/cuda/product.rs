@@ -21,7 +21,7 @@ impl Gpu {
         let [a, b, c] = at;
         let (ldc, count) = (g.n as c_int, count as c_int);
         // SAFETY: callers have checked that the operands have the sizes of the product
-        let status = unsafe {
+        let call = || unsafe {
             let api = &self.api.blas;
             macro_rules! strided {
                 ($call:expr, $real:ty) => {{
@@ -32,6 +32,7 @@ impl Gpu {
             }
             if T::BYTES == 8 { strided!((api.f64_product), f64) } else { strided!((api.f32_product), f32) }
         };
+        let status = self.timed("product", call);
         if status != 0 {
             let reason = format!("a matrix product failed (cuBLAS status {status})");
             lock(&self.failure).get_or_insert(reason);

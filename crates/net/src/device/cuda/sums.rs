@@ -3,9 +3,11 @@
 use super::{Gpu, THREADS, driver::Address};
 use crate::Real;
 
-/// Rows that one block of a column sum adds up, at least; and how many such sums are added up in turn, at most.
-const SLAB: usize = 512;
+/// Rows that one block of a column sum adds up, at least; how many such sums are added up in turn, at most; and how many blocks
+/// a card should have at a time. They follow from the sizes alone, so that sums do too.
+const SLAB: usize = 32;
 const SLABS: usize = 256;
+const WANTED: usize = 1024;
 
 impl Gpu {
     /// `out[offset..] (+)= Σ over rows` of `x`, or of `x ⊙ y`, with a weight for each row, for each of `groups` groups.
@@ -14,7 +16,12 @@ impl Gpu {
         if width == 0 || groups == 0 {
             return;
         }
-        let slab = rows.div_ceil(SLABS).max(SLAB);
+        // four columns to a thread, where rows are plain and whole
+        let four =
+            y.is_none() && width.is_multiple_of(4) && x.1 == groups * rows * width && x.0.is_multiple_of(16);
+        let columns = width.div_ceil(if four { 128 } else { 32 });
+        let slabs = (WANTED / (columns * groups).max(1)).clamp(1, SLABS).max(rows.div_ceil(1 << 16));
+        let slab = rows.div_ceil(slabs).max(SLAB);
         let slabs = rows.div_ceil(slab).max(1);
         let part = self.take::<f64>(groups * slabs * width);
         // groups may be more than a grid has layers
@@ -32,8 +39,14 @@ impl Gpu {
                 y.map_or(1, |y| y.1) as u64,
                 from as u64,
             ];
-            let grid = [width.div_ceil(32) as u32, slabs as u32, here as u32];
-            self.launch::<T>("sum_slabs", grid, [32, 8], &arguments);
+            let grid = [columns as u32, slabs as u32, here as u32];
+            if four {
+                let plain =
+                    [part.address(), x.0, weights, rows as u64, width as u64, slab as u64, from as u64];
+                self.launch::<T>("sum_slabs4", grid, [32, 8], &plain);
+            } else {
+                self.launch::<T>("sum_slabs", grid, [32, 8], &arguments);
+            }
         }
         let n = groups * width;
         let arguments = [out, part.address(), n as u64, width as u64, slabs as u64, u64::from(adding)];

@@ -2,7 +2,7 @@
 //! others.
 
 use super::markup::{Html, fill};
-use crate::document::audit::Utility;
+use crate::document::audit::{Audit, Utility};
 use crate::document::tell::Told;
 use crate::{format, what_if, words};
 use leakscope_core::special::normal_quantile;
@@ -72,9 +72,12 @@ pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
     }
 }
 
-/// How often those of the median record are.
-pub(crate) fn median(pair: &Told) -> Html {
-    told(what_if::median_distance(pair), pair.median)
+/// How often those of the median record are, where that was settled.
+pub(crate) fn median(pair: &Told, protect_at: f64) -> Html {
+    match pair.settled_median(protect_at) {
+        Some(median) => told(what_if::median_distance(pair), median),
+        None => Html::text("not settled"),
+    }
 }
 
 /// How often the right one of all levels is named.
@@ -106,9 +109,135 @@ pub(crate) fn utility(u: &Utility) -> Html {
     fill("<span data-w=\"utility\">{}</span>", &[&words::metric(u, u.at_sigma)])
 }
 
+/// What is left of it at a noise that meets a goal, which more releases make larger; nothing off the curve.
+pub(crate) fn utility_at(u: &Utility, sigma: f64) -> Html {
+    let text = words::metric_at(u, sigma)
+        .map_or_else(|| "off the curve".to_owned(), |value| format!("≈ {}", words::metric(u, value)));
+    follows("goalmetric", sigma, &text)
+}
+
+/// A noise that meets a goal: more releases need more of it.
+pub(crate) fn goal(x: f64) -> Html {
+    follows("goal", x, &format::at_most(x))
+}
+
+/// η at a noise that stays: more releases make it larger.
+pub(crate) fn eta_of_releases(x: f64) -> Html {
+    follows("released", x, &format::number(x))
+}
+
+/// What the header says of the noise.
+pub(crate) fn released(audit: &Audit) -> Html {
+    fill("<span data-w=\"times\">{}</span>", &[&words::released(audit)])
+}
+
 /// The noise itself.
 pub(crate) fn sigma(x: f64) -> Html {
     fill("<span data-w=\"sigma\">{}</span>", &[&format::setting(x)])
+}
+
+/// The error that noise adds to a coefficient, which grows with it.
+pub(crate) fn noise_error(x: f64) -> Html {
+    follows("noise", x, &format::number(x))
+}
+
+/// What a coefficient is worth with the noise: its estimate, the errors from sampling and from noise, and how many errors to
+/// either side an interval goes.
+pub(crate) fn coefficient(kind: &'static str, all: [f64; 4], text: &str) -> Html {
+    if all.iter().any(|x| !x.is_finite()) {
+        return Html::text(text);
+    }
+    let [e, s, n, z] = all.map(|x| format!("{x:e}"));
+    fill(
+        "<span data-w=\"{}\" data-x=\"{}\" data-s=\"{}\" data-e=\"{}\" data-z=\"{}\">{}</span>",
+        &[&kind, &n, &s, &e, &z, &text],
+    )
+}
+
+/// Whether the labels of an axis follow the noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// They do not.
+    Stands,
+    /// As η does.
+    Eta,
+    /// As η at a noise that stays does: with the releases alone.
+    Releases,
+}
+
+impl Axis {
+    /// The labels of an axis (`x` or `y`) on a scale, for the script to write anew.
+    pub(crate) fn ticks(self, axis: &'static str, scale: &str, ticks: Html) -> Html {
+        let by = match self {
+            Self::Stands => return ticks,
+            Self::Eta => "eta",
+            Self::Releases => "released",
+        };
+        fill("<g data-ticks=\"{}\" data-by=\"{}\" data-scale=\"{}\">{}</g>", &[&axis, &by, &scale, &ticks])
+    }
+}
+
+/// A piece of a text that cannot hold markup: of a hover text, of what a drawing says to those who cannot see it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Said {
+    /// Words.
+    Words(String),
+    /// η.
+    Eta(f64),
+    /// η at a noise that stays.
+    Released(f64),
+    /// The noise itself.
+    Sigma(f64),
+    /// What is left of the model, as text.
+    Utility(String),
+}
+
+impl Said {
+    /// As it reads at the noise of the audit.
+    pub(crate) fn text(pieces: &[Self]) -> String {
+        pieces
+            .iter()
+            .map(|p| match p {
+                Self::Words(text) | Self::Utility(text) => text.clone(),
+                Self::Eta(x) | Self::Released(x) => format::number(*x),
+                Self::Sigma(x) => format::setting(*x),
+            })
+            .collect()
+    }
+
+    /// The pieces as an attribute; nothing where none follows.
+    pub(crate) fn attribute(pieces: &[Self]) -> Html {
+        let follows = |p: &Self| match p {
+            Self::Words(_) => false,
+            Self::Eta(x) | Self::Released(x) => x.is_finite(),
+            Self::Sigma(_) | Self::Utility(_) => true,
+        };
+        if !pieces.iter().any(follows) {
+            return Html::new();
+        }
+        let all: Vec<serde_json::Value> = pieces
+            .iter()
+            .map(|p| match p {
+                Self::Words(text) => serde_json::json!(as_shown(text)),
+                Self::Eta(x) if x.is_finite() => serde_json::json!(["eta", x]),
+                Self::Released(x) if x.is_finite() => serde_json::json!(["released", x]),
+                Self::Eta(x) | Self::Released(x) => serde_json::json!(format::number(*x)),
+                Self::Sigma(x) => serde_json::json!(["sigma", x]),
+                Self::Utility(_) => serde_json::json!(["utility", 0]),
+            })
+            .collect();
+        fill(" data-said=\"{}\"", &[&serde_json::Value::from(all).to_string()])
+    }
+}
+
+/// Text as markup has it: no control character means anything on a page.
+fn as_shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
+}
+
+/// Words of [`Said`].
+pub(crate) fn said(text: impl Into<String>) -> Said {
+    Said::Words(text.into())
 }
 
 /// Text that stands for the noise of the audit alone.

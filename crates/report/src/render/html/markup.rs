@@ -76,9 +76,45 @@ impl Html {
         self
     }
 
+    /// The same on one line, whatever names in it hold.
+    pub(crate) fn on_one_line(&self) -> Self {
+        Self(self.0.replace(['\n', '\t'], "\u{fffd}"))
+    }
+
     /// Whether there is nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The markup.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The same with a piece after the first of a mark of our own; at the front where there is none.
+    pub(crate) fn with_after(&self, mark: &'static str, piece: Self) -> Self {
+        match self.0.split_once(mark) {
+            Some((before, after)) => Self(format!("{before}{mark}{}{after}", piece.0)),
+            None => piece.and(self.clone()),
+        }
+    }
+
+    /// Sections of a page that have a heading: their ids, what the headings say, and whether they are hidden without a script.
+    pub(crate) fn sections(&self) -> Vec<(String, Self, bool)> {
+        let of = |section: &str| {
+            let (tag, rest) = section.split_once('>')?;
+            let id = tag.split_once("id=\"")?.1.split_once('"')?.0;
+            let own = rest.split_once("</section>").map_or(rest, |(own, _)| own);
+            let (_, heading) = own.split_once("<h2>")?;
+            let (heading, _) = heading.split_once("</h2>")?;
+            let heading = heading.split("<span class=\"kind").next().unwrap_or(heading).trim();
+            // What it says, without what it does: a link has no place in a link.
+            let words = heading.split('<').enumerate();
+            let words =
+                words.map(|(i, p)| if i == 0 { p } else { p.split_once('>').map_or("", |(_, text)| text) });
+            Some((id.to_owned(), Self(words.collect()), tag.ends_with(" hidden")))
+        };
+        self.0.split("<section ").skip(1).filter_map(of).collect()
     }
 
     /// The markup.

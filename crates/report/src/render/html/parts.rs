@@ -1,5 +1,6 @@
 //! What every page is built of: shell, header, verdict, tiles, cards, tables, lists.
 
+use super::digest::{sealed, unsealed};
 use super::markup::{Html, Part, fill};
 use super::table::{Cell, numbers, table, words};
 use crate::figure::Claim;
@@ -7,13 +8,21 @@ use crate::format;
 use crate::verdict::{Colour, Ground, Reservation, Verdict};
 
 const STYLE: &str = include_str!("style.css");
+const WHOLE: &str = include_str!("script/whole.js");
+const CONTENTS: &str = include_str!("script/contents.js");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Numbers and the verdict in the script: what moves and what explores rests on them.
 pub(crate) const NUMBERS: &str = include_str!("script/numbers.js");
 pub(crate) const VERDICT: &str = include_str!("script/verdict.js");
+pub(crate) const CHARTS: &str = include_str!("script/charts.js");
 pub(crate) const WHAT_IF: &str = include_str!("script/what_if.js");
+pub(crate) const SHAPES: &str = include_str!("script/shapes.js");
 pub(crate) const EXPLORE: &str = include_str!("script/explore.js");
+pub(crate) const PICK: &str = include_str!("script/pick.js");
+
+/// A page of fewer sections has no list of them.
+const FEWEST_SECTIONS: usize = 4;
 
 /// Where a page of a folder with several results has its navigation; between the marks stands of which kind it is.
 pub(crate) const NAVIGATION: (&str, &str) = ("<!--results", "<!--/results-->");
@@ -26,38 +35,64 @@ pub(crate) fn shell(title: &str, body: &Html) -> String {
 
 /// The same with more for its one script: text of our own, and data that was made for it.
 pub(crate) fn shell_with(title: &str, body: &Html, more: Html) -> String {
+    let script = Html::literal("\n").and([WHOLE, SCRIPT].map(Html::literal).into_iter().collect());
+    let script = script.and(more).and(Html::literal(CONTENTS));
+    let body = with_contents(body);
     let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let head = fill(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"robots\" content=\"noindex\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n",
-        &[&Html::literal(policy), &title],
+         {}<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n",
+        &[&Html::literal(policy), &unsealed(), &title],
     );
-    head.and(Html::literal(STYLE))
+    let page = head
+        .and(Html::literal(STYLE))
         .and(Html::literal("</style></head>\n<body>\n"))
         .and(super::chart::patterns())
-        .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[body]))
-        .and(Html::literal("<script>\n"))
-        .and(Html::literal(SCRIPT))
-        .and(more)
-        .and(Html::literal("</script>\n</body></html>\n"))
-        .into_string()
+        .and(fill("<main>\n<!--results --><!--/results-->\n{}</main>\n", &[&body]))
+        .and(Html::literal("<script>"))
+        .and(script)
+        .and(Html::literal("</script>\n</body></html>\n"));
+    sealed(page.as_str())
+}
+
+/// A page with a list of its sections behind its header; a short one needs none.
+fn with_contents(body: &Html) -> Html {
+    let sections = body.sections();
+    if sections.len() < FEWEST_SECTIONS {
+        return body.clone();
+    }
+    let one = |(id, heading, hidden): &(String, Html, bool)| {
+        let hidden = if *hidden { Html::literal(" hidden") } else { Html::new() };
+        fill("<li{}><a href=\"#{}\">{}</a></li>", &[&hidden, id, heading])
+    };
+    let list: Html = sections.iter().map(one).collect();
+    let contents = fill(
+        "<nav class=\"contents\" aria-label=\"Contents\"><details><summary>Contents</summary><ol>{}</ol></details></nav>\n",
+        &[&list],
+    );
+    body.with_after("</header>\n", contents)
 }
 
 /// The top of a page: what kind of page it is, of what, and the facts in one line.
 pub(crate) fn header(kind: &str, title: &str, facts: &str) -> Html {
+    header_of(kind, title, &Html::text(facts))
+}
+
+/// The same with facts of markup.
+pub(crate) fn header_of(kind: &str, title: &str, facts: &Html) -> Html {
     fill(
         "<header><div class=\"top\"><p class=\"eyebrow\">{}</p>\
          <button type=\"button\" class=\"print\" hidden>Print</button></div>\n\
          <h1>{}</h1><p class=\"meta\">{}</p></header>\n",
-        &[&kind, &title, &facts],
+        &[&kind, &title, facts],
     )
 }
 
 /// What stands on every page that must not be published: exact numbers about the data, names of records.
-pub(crate) fn for_the_owner() -> Html {
+fn for_the_owner() -> Html {
     fill(
         "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
         &[
@@ -69,13 +104,17 @@ pub(crate) fn for_the_owner() -> Html {
     )
 }
 
-/// The same on a page that names no record.
-pub(crate) fn for_those_trusted() -> Html {
+/// Whom a page is for: one that names no record is for more readers.
+pub(crate) fn whose(redact: bool) -> Html {
+    if redact { for_those_trusted() } else { for_the_owner() }
+}
+
+fn for_those_trusted() -> Html {
     fill(
         "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
         &[
             &"For readers whom the owner of the data trusts.",
-            &"No record is named, and records one by one are left out. The numbers are exact and were computed on the data without noise: \
+            &"No record is named: numbers stand for the most exposed ones. Values, levels and groups that few records have are still here. The numbers are exact and were computed on the data without noise: \
               this page is no release.",
         ],
     )
@@ -103,7 +142,7 @@ pub(crate) fn judged(verdict: &Verdict) -> Html {
         })
         .collect();
     fill(
-        "<section class=\"verdict {}\" aria-label=\"Verdict\"><p class=\"level\">{}</p>\n{}{}</section>\n",
+        "<section class=\"verdict {}\" id=\"verdict\" aria-label=\"Verdict\"><p class=\"level\">{}</p>\n{}{}</section>\n",
         &[&class(verdict.colour), &verdict.headline, &sentences, &grounds(verdict)],
     )
 }
@@ -173,7 +212,7 @@ pub(crate) fn warnings(all: &[String]) -> Html {
     }
     let heading = format::counted(all.len() as u64, "warning");
     fill(
-        "<section class=\"warnings\" aria-label=\"Warnings\"><h2>{}</h2>{}</section>\n",
+        "<section class=\"warnings\" id=\"warnings\" aria-label=\"Warnings\"><h2>{}</h2>{}</section>\n",
         &[&heading, &list(all)],
     )
 }

@@ -44,7 +44,7 @@
   }
   all("table.sortable").forEach(function (table) {
     all("thead th", table).forEach(function (head, i) {
-      if (!head.textContent.trim()) return;
+      if (!head.textContent.trim() || head.querySelector(".heard")) return;
       var button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
@@ -130,12 +130,14 @@
   all("details.rest").forEach(function (details) {
     var pre = details.querySelector("pre");
     if (!pre) return;
-    var lines = pre.textContent.replace(/\n$/, "").split("\n");
-    var label = details.getAttribute("data-label") || "";
+    var lines = Array.prototype.slice.call(pre.children), label = details.getAttribute("data-label") || "";
     var box = search(label, "Filter " + lines.length + " more", function (matches) {
-      var left = lines.filter(matches);
-      pre.textContent = left.join("\n");
-      return left.length + " of " + lines.length;
+      var left = 0;
+      lines.forEach(function (line) {
+        line.hidden = !matches(line.textContent);
+        if (!line.hidden) left += 1;
+      });
+      return left + " of " + lines.length;
     });
     details.insertBefore(box, pre);
   });

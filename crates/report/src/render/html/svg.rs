@@ -1,5 +1,6 @@
 //! What every chart needs: scales with sensible ticks, linear and logarithmic, and a frame with its axes.
 
+use super::follow::{Axis, Said};
 use super::markup::{Html, fill};
 use crate::format;
 
@@ -57,6 +58,15 @@ impl Scale {
         match *self {
             Self::Linear { domain, .. } | Self::Log { domain, .. } => domain,
         }
+    }
+
+    /// Kind, domain and range, for the script.
+    pub(crate) fn described(&self) -> String {
+        let (kind, [a, b], [r0, r1]) = match *self {
+            Self::Linear { domain, range } => ("linear", domain, range),
+            Self::Log { domain, range } => ("log", domain, range),
+        };
+        format!("{kind} {a:e} {b:e} {r0} {r1}")
     }
 
     /// At most about `most` ticks inside the domain, with their labels.
@@ -160,6 +170,11 @@ impl Frame {
 
     /// Grid lines and labels of the vertical axis, its title set above it.
     pub(crate) fn vertical(&self, title: &str) -> Html {
+        self.vertical_that(title, Axis::Stands)
+    }
+
+    /// The same of an axis whose labels may follow the noise.
+    pub(crate) fn vertical_that(&self, title: &str, axis: Axis) -> Html {
         let [left, right] = Self::ACROSS;
         let mut out = Html::new();
         for (v, label) in self.y.ticks(5) {
@@ -169,15 +184,21 @@ impl Frame {
                 &[&left, &right, &y, &y, &(left - 8.0), &(y + 4.5), &label],
             ));
         }
-        out.and(fill(r#"<text class="title" x="0" y="{}">{}</text>"#, &[&(self.top - 18.0), &title]))
+        axis.ticks("y", &self.y.described(), out)
+            .and(fill(r#"<text class="title" x="0" y="{}">{}</text>"#, &[&(self.top - 18.0), &title]))
     }
 
     /// Labels and title of the horizontal axis.
     pub(crate) fn horizontal(&self, title: &str) -> Html {
+        self.horizontal_that(title, Axis::Stands)
+    }
+
+    /// The same of an axis whose labels may follow the noise.
+    pub(crate) fn horizontal_that(&self, title: &str, axis: Axis) -> Html {
         let [left, right] = Self::ACROSS;
         let y = self.bottom;
-        let mut out =
-            fill(r#"<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>"#, &[&left, &right, &y, &y]);
+        let line = fill(r#"<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>"#, &[&left, &right, &y, &y]);
+        let mut out = Html::new();
         for (v, label) in self.x.ticks(6) {
             let x = self.x.at(v);
             out.push(fill(
@@ -185,7 +206,7 @@ impl Frame {
                 &[&x, &x, &y, &(y + 5.0), &x, &(y + 21.0), &label],
             ));
         }
-        out.and(fill(
+        line.and(axis.ticks("x", &self.x.described(), out)).and(fill(
             r#"<text class="title" x="{}" y="{}" text-anchor="middle">{}</text>"#,
             &[&((left + right) / 2.0), &(y + 44.0), &title],
         ))
@@ -212,6 +233,11 @@ impl Frame {
 
 /// A note at a place.
 pub(crate) fn note([x, y]: [f64; 2], anchor: &str, text: &str) -> Html {
+    note_of([x, y], anchor, Html::text(text))
+}
+
+/// A note of markup at a place.
+pub(crate) fn note_of([x, y]: [f64; 2], anchor: &str, text: Html) -> Html {
     fill(r#"<text class="note" x="{}" y="{}" text-anchor="{}">{}</text>"#, &[&x, &y, &anchor, &text])
 }
 
@@ -223,12 +249,13 @@ pub(crate) fn dot(slot: usize, [x, y]: [f64; 2], radius: &'static str, text: &st
     )
 }
 
-/// A bar in a slot’s colour with its hover text, and what it holds: from, to.
-pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], holds: [f64; 2], text: &str) -> Html {
+/// A bar in a slot’s colour with its hover text, which may follow the noise, and what it holds: from, to.
+pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], holds: [f64; 2], text: &[Said]) -> Html {
     let [from, to] = holds.map(|end| if end.is_finite() { format!("{end:e}") } else { String::new() });
+    let (said, text) = (Said::attribute(text), Said::text(text));
     fill(
-        r#"<rect class="c{}" x="{}" y="{}" width="{}" height="{}" data-from="{}" data-to="{}">{}</rect>"#,
-        &[&slot, &x, &y, &width, &height, &from, &to, &hover(text)],
+        r#"<rect class="c{}" x="{}" y="{}" width="{}" height="{}" data-from="{}" data-to="{}"{}>{}</rect>"#,
+        &[&slot, &x, &y, &width, &height, &from, &to, &said, &hover(&text)],
     )
 }
 
@@ -237,6 +264,23 @@ pub(crate) fn drawing(height: f64, described: &str, body: &Html) -> Html {
     fill(
         "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">{}</svg>\n",
         &[&(WIDTH as u64), &(height.ceil() as u64), &described, body],
+    )
+}
+
+/// The same where words may follow the noise; with how its axes map values to places, for the script.
+pub(crate) fn drawing_that(height: f64, described: &[Said], frame: &Frame, body: &Html) -> Html {
+    let (said, text) = (Said::attribute(described), Said::text(described));
+    fill(
+        "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-x=\"{}\" data-y=\"{}\" aria-label=\"{}\"{}>{}</svg>\n",
+        &[
+            &(WIDTH as u64),
+            &(height.ceil() as u64),
+            &frame.x.described(),
+            &frame.y.described(),
+            &text,
+            &said,
+            body,
+        ],
     )
 }
 

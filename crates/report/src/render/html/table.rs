@@ -6,7 +6,7 @@ use crate::format;
 
 /// Rows that are shown of a long table; the others are kept as text for the filter.
 pub(crate) const SHOWN: usize = 50;
-/// Bytes that the text of the rows that are not shown may take in one table.
+/// Bytes that the rows that are not shown may take in one table.
 const MOST_TEXT: usize = 150_000;
 
 /// Which cells say their column where a narrow screen shows each row as a block.
@@ -156,7 +156,7 @@ pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: 
             true => fill("<th scope=\"col\" class=\"num\">{}</th>", &[&head.title]),
             // A column of bars: drawn, it needs no title.
             false if head.title.is_empty() => {
-                Html::literal("<th scope=\"col\" aria-label=\"as a bar\"></th>")
+                Html::literal("<th scope=\"col\"><span class=\"heard\">as a bar</span></th>")
             }
             false => fill("<th scope=\"col\">{}</th>", &[&head.title]),
         })
@@ -176,20 +176,19 @@ pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: 
 }
 
 /// What stands for the rows that a long table does not show: one line each, found by a filter.
-pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = String>) -> Html {
+pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> Html {
     let all = lines.len() as u64;
     if all == 0 {
         return Html::new();
     }
-    let (mut text, mut kept) = (String::new(), 0_u64);
+    let (mut text, mut length, mut kept) = (Html::new(), 0, 0_u64);
     for line in lines {
-        // One line a row, whatever its name holds.
-        let line: String = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        if text.len() + line.len() > MOST_TEXT {
+        let line = fill("<span>{}</span>", &[&line.on_one_line()]);
+        length += line.as_str().len();
+        if length > MOST_TEXT {
             break;
         }
-        text.push_str(&line);
-        text.push('\n');
+        text.push(line);
         kept += 1;
     }
     let left_out = match all - kept {
@@ -197,10 +196,11 @@ pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = String>) ->
         n => format!(" The last {} are in the JSON file alone.", format::count(n)),
     };
     fill(
-        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre>{}</pre><p class=\"say\">{}</p></details>\n",
+        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
         &[
             &label,
             &format::count(all),
+            &label,
             &text,
             &format!("Less exposed than those above, most first.{left_out}"),
         ],

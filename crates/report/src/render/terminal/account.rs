@@ -2,12 +2,13 @@
 
 use crate::document::account::Costs;
 use crate::format::{five_digits, number};
+use crate::verdict::of_account;
 use crate::words::adjacency as in_words;
 use std::fmt::Write;
 
-/// ε by each accountant, and the membership advantage.
+/// The verdict, ε by each accountant, and the membership advantage.
 pub fn account_summary(costs: &Costs) -> String {
-    let (mut text, a) = (String::new(), &costs.account);
+    let (mut text, a) = (of_account(costs).lines() + "\n", &costs.account);
     let pld = a.epsilon.pld;
     let assumed = if costs.adjacency_assumed { " (assumed, as none was given)" } else { "" };
     let _ = writeln!(text, "ε at δ = {:e}, {}{assumed}\n", a.delta, in_words(a.adjacency));

@@ -1,14 +1,14 @@
 //! What a calibration found, in a line or two.
 
 use crate::document::calibrate::{Aim, Calibration, Leakage, Scored, Utility};
-use crate::format::{self, five_digits};
+use crate::format::{self, five_digits, five_digits_to_type};
 use crate::noise_words;
 use crate::words;
 use leakscope_core::dp::Target;
 
 /// A calibration in words, numbers rounded to the safe side.
 pub fn calibration(found: &Calibration) -> String {
-    let sigma = five_digits(found.sigma, true);
+    let sigma = five_digits_to_type(found.sigma);
     match (&found.target, &found.training) {
         (Aim::Training(target), Some(t)) => format!(
             "sigma {sigma}, rate {}, {} steps: {} is at most {} ({})\n",
@@ -74,7 +74,7 @@ fn shaped(found: &Calibration) -> String {
         "{} noise: {}\nit costs as much as isotropic noise of sigma {}; {}",
         noise_words::shape(noise.shape),
         noise_words::goals(noise),
-        five_digits(found.sigma, true),
+        five_digits_to_type(found.sigma),
         cost(&model.utility)
     );
     if let Some(instead) = &noise.instead {

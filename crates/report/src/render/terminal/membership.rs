@@ -8,8 +8,7 @@ use std::fmt::Write;
 
 /// The verdict, true positives by attacker and false-positive rate, and ε from canaries.
 pub fn membership_summary(m: &Membership) -> String {
-    let verdict = of_membership(m);
-    let mut text = format!("{}\n{}\n\n", verdict.headline, verdict.text());
+    let mut text = of_membership(m).lines() + "\n";
     let _ = writeln!(
         text,
         "{:<28} {:>8} {:>10} {:>22} {:>14} {:>8}",

@@ -2,8 +2,9 @@
 
 use super::series::{Shown, hatching};
 use crate::format;
+use crate::render::html::follow::{Axis, Said, said};
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::svg::{Frame, Scale, bar, drawing, nice_end, note};
+use crate::render::html::svg::{Frame, Scale, bar, drawing_that, nice_end, note_of};
 
 /// The vertical axis goes at least this far, so that its ticks are whole records.
 const FEWEST: f64 = 5.0;
@@ -29,8 +30,10 @@ pub(crate) struct Bars<'a> {
     pub(crate) beyond: Option<u64>,
     /// A value to mark and what it says.
     pub(crate) mark: Option<(f64, &'a str)>,
+    /// Whether what is counted is η, which follows the noise.
+    pub(crate) follows: bool,
     /// The drawing in words.
-    pub(crate) described: String,
+    pub(crate) described: Vec<Said>,
 }
 
 impl Bars<'_> {
@@ -49,16 +52,23 @@ impl Bars<'_> {
         let mut body = frame.vertical(if line.is_some() { "% of points" } else { "records" });
         body.push(self.bars(&frame));
         body.push(line.map(|line| self.outline(&frame, &line)).unwrap_or_default());
-        body.push(frame.horizontal(self.axis));
+        let axis = if self.follows { Axis::Eta } else { Axis::Stands };
+        body.push(frame.horizontal_that(self.axis, axis));
         if let (true, Some((value, text))) = (high > low, self.mark) {
             body.push(frame.mark(value, text));
         }
         if let Some(beyond) = self.beyond.filter(|b| *b > 0) {
             let above = (y.at(self.height(self.count().saturating_sub(1))) - 8.0).max(TOP + 34.0);
-            let text = format!("{} above {} →", format::count(beyond), format::number(high));
-            body.push(note([Frame::ACROSS[1], above], "end", &text));
+            let text = match self.follows {
+                true => fill(
+                    "{} above <tspan data-w=\"eta\" data-x=\"{}\">{}</tspan> →",
+                    &[&format::count(beyond), &format!("{high:e}"), &format::number(high)],
+                ),
+                false => Html::text(&format!("{} above {} →", format::count(beyond), format::number(high))),
+            };
+            body.push(note_of([Frame::ACROSS[1], above], "end", text));
         }
-        drawing(HEIGHT, &self.described, &body)
+        drawing_that(HEIGHT, &self.described, &frame, &body)
     }
 
     fn count(&self) -> usize {
@@ -96,26 +106,31 @@ impl Bars<'_> {
     }
 
     /// What a bar holds, in words; the last one also holds what lies beyond.
-    fn interval(&self, i: usize) -> String {
+    fn interval(&self, i: usize) -> Vec<Said> {
         let symbol = self.symbol;
+        let edge = |x: f64| if self.follows { Said::Eta(x) } else { said(format::number(x)) };
         if !self.is_range() {
-            return format!("{symbol} = {}", format::number(self.edges[0]));
+            return vec![said(format!("{symbol} = ")), edge(self.edges[0])];
         }
-        let (a, b) = (format::number(self.edges[i]), format::number(self.edges[i + 1]));
-        match self.beyond.is_some_and(|n| n > 0) && i + 1 == self.count() {
-            true => format!("{symbol} {a} and above"),
-            false => format!("{symbol} {a} to {b}"),
-        }
+        let from = [said(format!("{symbol} ")), edge(self.edges[i])];
+        let to = match self.beyond.is_some_and(|n| n > 0) && i + 1 == self.count() {
+            true => vec![said(" and above")],
+            false => vec![said(" to "), edge(self.edges[i + 1])],
+        };
+        from.into_iter().chain(to).collect()
     }
 
-    fn text(&self, s: &Shown, i: usize, n: u64) -> String {
-        if self.line.is_some() {
-            return format!("{} of the points, {}", format::share(self.scaled(n) / 100.0), self.interval(i));
-        }
-        let total = self.total(i);
-        let who = if self.series.len() > 1 { format!("{}: ", s.name) } else { String::new() };
-        let of = if total > n { format!(" of {}", format::count(total)) } else { String::new() };
-        format!("{who}{}{of}, {}", format::counted(n, "record"), self.interval(i))
+    fn text(&self, s: &Shown, i: usize, n: u64) -> Vec<Said> {
+        let how_many = match self.line {
+            Some(_) => format!("{} of the points, ", format::share(self.scaled(n) / 100.0)),
+            None => {
+                let total = self.total(i);
+                let who = if self.series.len() > 1 { format!("{}: ", s.name) } else { String::new() };
+                let of = if total > n { format!(" of {}", format::count(total)) } else { String::new() };
+                format!("{who}{}{of}, ", format::counted(n, "record"))
+            }
+        };
+        std::iter::once(said(how_many)).chain(self.interval(i)).collect()
     }
 
     fn bars(&self, frame: &Frame) -> Html {

@@ -2,8 +2,9 @@
 
 use crate::document::audit::{Audit, Utility, UtilityPoint};
 use crate::format;
+use crate::render::html::follow::{Axis, Said, said};
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::svg::{Frame, Scale, drawing, hover, note};
+use crate::render::html::svg::{Frame, Scale, drawing_that, hover, note};
 use crate::words;
 
 const UPPER: [f64; 2] = [38.0, 218.0];
@@ -17,7 +18,7 @@ fn line(
     points: &[&UtilityPoint],
     class: &'static str,
     value: impl Fn(&UtilityPoint) -> f64,
-    name: &str,
+    (name, number): (&str, impl Fn(f64) -> Said),
 ) -> Html {
     let [low, high] = frame.y.domain();
     let within = |v: f64| v >= low * (1.0 - 1e-9) - 1e-300 && v <= high * (1.0 + 1e-9);
@@ -33,10 +34,10 @@ fn line(
             }
             // After a gap (a value without bound) the pen is lifted.
             d.push_str(&format!("{}{x:.1} {y:.1}", if last.is_none() { "M" } else { "L" }));
-            let text = format!("σ = {}: {name} {}", format::setting(p.sigma), format::number(v));
+            let text = [said(format!("σ = {}: {name} ", format::setting(p.sigma))), number(v)];
             dots.push(fill(
-                r#"<circle class="{} dot" cx="{}" cy="{}" r="3">{}</circle>"#,
-                &[&class, &x, &y, &hover(&text)],
+                r#"<circle class="{} dot" cx="{}" cy="{}" r="3"{}>{}</circle>"#,
+                &[&class, &x, &y, &Said::attribute(&text), &hover(&Said::text(&text))],
             ));
         } else if let Some(inside) = last.filter(|l| within(l.1) && v.is_finite()) {
             let (xe, ye) = leaves(frame, inside, (x, v));
@@ -71,30 +72,52 @@ pub(crate) fn curve(audit: &Audit, utility: &Utility) -> Html {
     let sigmas = points.iter().map(|p| p.sigma).chain([audit.sigma]).filter(|s| *s > 0.0 && s.is_finite());
     let (lo, hi) = sigmas.fold((f64::INFINITY, 0.0_f64), |(a, b), s| (a.min(s), b.max(s)));
     let x = Scale::log([lo, hi], Frame::ACROSS);
-    let mut body = upper(utility, &points, x).and(lower(&points, x));
+    let frame = upper_frame(utility, &points, x);
+    let mut body = upper(utility, &points, &frame).and(lower(&points, x));
     if audit.sigma > 0.0 && audit.sigma.is_finite() {
-        let at = x.at(audit.sigma);
-        body.push(fill(
-            r#"<line class="mark" x1="{}" x2="{}" y1="{}" y2="{}"/>"#,
-            &[&at, &at, &UPPER[0], &LOWER[1]],
-        ));
-        let side = if at > 300.0 { (-7.0, "end") } else { (7.0, "start") };
-        let text = format!("σ = {}", format::setting(audit.sigma));
-        body.push(note([at + side.0, UPPER[1] + 18.0], side.1, &text));
+        body.push(chosen(audit, utility, &frame));
     }
-    let described = format!(
-        "{} on held-out rows against the noise σ: {} without noise, {} at σ = {}; below it the mean and the largest \
-         information loss, which fall as one over σ.",
-        words::metric_name(utility.metric),
-        words::metric(utility, utility.without_noise),
-        words::metric(utility, utility.at_sigma),
-        format::setting(audit.sigma)
-    );
-    drawing(HEIGHT, &described, &body)
+    let described = [
+        said(format!(
+            "{} on held-out rows against the noise σ: {} without noise, ",
+            words::metric_name(utility.metric),
+            words::metric(utility, utility.without_noise)
+        )),
+        Said::Utility(words::metric(utility, utility.at_sigma)),
+        said(" at σ = "),
+        Said::Sigma(audit.sigma),
+        said("; below it the mean and the largest information loss, which fall as one over σ."),
+    ];
+    drawing_that(HEIGHT, &described, &frame, &body)
 }
 
-/// Utility against noise.
-fn upper(utility: &Utility, points: &[&UtilityPoint], x: Scale) -> Html {
+/// The noise of the audit on both curves, and what is left of the model there. The script moves it.
+fn chosen(audit: &Audit, utility: &Utility, frame: &Frame) -> Html {
+    let at = frame.x.at(audit.sigma);
+    let line =
+        fill(r#"<line class="mark" x1="{}" x2="{}" y1="{}" y2="{}"/>"#, &[&at, &at, &UPPER[0], &LOWER[1]]);
+    let side = if at > 300.0 { (-7.0, "end") } else { (7.0, "start") };
+    let text = format!("σ = {}", format::setting(audit.sigma));
+    let value = utility.at_sigma;
+    let [low, high] = frame.y.domain();
+    let hidden =
+        if (low..=high).contains(&value) { Html::new() } else { Html::literal(" visibility=\"hidden\"") };
+    let said = [
+        said("σ = "),
+        Said::Sigma(audit.sigma),
+        said(format!(": {} ", words::metric_name(utility.metric))),
+        Said::Utility(words::metric(utility, value)),
+    ];
+    let place = fill(
+        r#"<circle class="here" cx="{}" cy="{}" r="6"{}{}>{}</circle>"#,
+        &[&at, &frame.y.at(value), &hidden, &Said::attribute(&said), &hover(&Said::text(&said))],
+    );
+    let all = line.and(note([at + side.0, UPPER[1] + 18.0], side.1, &text)).and(place);
+    fill("<g data-chosen=\"curve\">{}</g>", &[&all])
+}
+
+/// The area of utility against noise.
+fn upper_frame(utility: &Utility, points: &[&UtilityPoint], x: Scale) -> Frame {
     let bases = [utility.without_noise, utility.constant_model];
     // A curve may run off to infinity; show it up to a little beyond the model that knows nothing.
     let gap = (bases[0] - bases[1]).abs().max(1e-3 * bases[0].abs()).max(f64::MIN_POSITIVE);
@@ -107,13 +130,18 @@ fn upper(utility: &Utility, points: &[&UtilityPoint], x: Scale) -> Html {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let pad = 0.12 * (b - a);
     let y = Scale::linear([a - pad, b + pad], [UPPER[1], UPPER[0]]);
-    let frame = Frame { x, y, top: UPPER[0], bottom: UPPER[1] };
+    Frame { x, y, top: UPPER[0], bottom: UPPER[1] }
+}
+
+/// Utility against noise.
+fn upper(utility: &Utility, points: &[&UtilityPoint], frame: &Frame) -> Html {
     let name = words::metric_name(utility.metric);
+    let stands = |v: f64| said(format::number(v));
     frame
         .vertical(&format!("{name} on held-out rows"))
-        .and(level(&frame, utility.without_noise, "without noise", utility.higher_is_better))
-        .and(level(&frame, utility.constant_model, "a model without columns", !utility.higher_is_better))
-        .and(line(&frame, points, "util", |p| p.value, name))
+        .and(level(frame, utility.without_noise, "without noise", utility.higher_is_better))
+        .and(level(frame, utility.constant_model, "a model without columns", !utility.higher_is_better))
+        .and(line(frame, points, "util", |p| p.value, (name, stands)))
 }
 
 /// Leakage against noise.
@@ -122,10 +150,10 @@ fn lower(points: &[&UtilityPoint], x: Scale) -> Html {
     let (e0, e1) = etas.fold((f64::INFINITY, 0.0_f64), |(a, b), e| (a.min(e), b.max(e)));
     let y = Scale::log([e0, e1], [LOWER[1], LOWER[0]]);
     let frame = Frame { x, y, top: LOWER[0], bottom: LOWER[1] };
-    let mut body = frame.vertical("information loss η");
+    let mut body = frame.vertical_that("information loss η", Axis::Releases);
     if e1 > 0.0 {
-        body.push(line(&frame, points, "largest", |p| p.eta_max, "largest η"));
-        body.push(line(&frame, points, "mean", |p| p.eta_mean, "mean η"));
+        body.push(line(&frame, points, "largest", |p| p.eta_max, ("largest η", Said::Released)));
+        body.push(line(&frame, points, "mean", |p| p.eta_mean, ("mean η", Said::Released)));
         if let Some(p) = points.get(points.len() / 3) {
             // Both curves are parallel lines of slope −1: above the upper one and under the lower one is free.
             let at = x.at(p.sigma);

@@ -5,6 +5,7 @@ use super::series::Shown;
 use crate::document::audit::{Audit, Histogram, Score};
 use crate::document::net;
 use crate::format;
+use crate::render::html::follow::{Said, said};
 use crate::render::html::markup::Html;
 
 /// Bars beyond this many are merged with their neighbours: they would be thinner than a line.
@@ -53,13 +54,19 @@ pub(crate) fn histogram(audit: &Audit, series: &[Shown]) -> Html {
         line: None,
         beyond: Some(h.beyond),
         mark: p99(audit, "99% lie left of here"),
-        described: format!(
-            "Histogram of the information loss η of {}: median {}, 99th percentile {}, largest {}.",
-            format::counted(audit.n, "record"),
-            format::number(eta.p50),
-            format::number(eta.p99),
-            format::number(eta.max)
-        ),
+        follows: true,
+        described: vec![
+            said(format!(
+                "Histogram of the information loss η of {}: median ",
+                format::counted(audit.n, "record")
+            )),
+            Said::Eta(eta.p50),
+            said(", 99th percentile "),
+            Said::Eta(eta.p99),
+            said(", largest "),
+            Said::Eta(eta.max),
+            said("."),
+        ],
     }
     .draw()
 }
@@ -83,12 +90,13 @@ pub(crate) fn scored(audit: &Audit, score: &Score) -> Html {
         line: Some(merged.counts(&train)),
         beyond: None,
         mark: p99(audit, "99% of training records"),
-        described: format!(
+        follows: true,
+        described: vec![said(format!(
             "Information loss η of {} against the training records: {} of them lie above the training records' 99th \
              percentile.",
             format::counted(score.n, "scored point"),
             format::share(score.above_training_p99)
-        ),
+        ))],
         edges: merged.edges,
     }
     .draw()
@@ -109,12 +117,13 @@ pub(crate) fn of_network(h: &net::Histogram, axis: &str, others: Option<&[u64]>)
         line: others.map(|_| h.counts.clone()),
         beyond: None,
         mark: None,
-        described: format!(
+        follows: false,
+        described: vec![said(format!(
             "Histogram of {axis} of {} from {} to {}.",
             format::counted(h.counts.iter().sum(), "record"),
             format::number(ends.0),
             format::number(ends.1)
-        ),
+        ))],
     }
     .draw()
 }

@@ -3,8 +3,9 @@
 use super::series::Shown;
 use crate::document::audit::{Audit, Record, SamplePoint};
 use crate::format;
+use crate::render::html::follow::{Axis, Said, said};
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::svg::{Frame, Scale, drawing, hover, nice_end, note};
+use crate::render::html::svg::{Frame, Scale, drawing_that, hover, nice_end, note};
 
 /// Dots beyond this many hide one another and make the page heavy.
 const MOST_DOTS: usize = 1500;
@@ -80,7 +81,7 @@ pub(crate) fn scatter(audit: &Audit, series: &[Shown], against: Against) -> Html
     let frame = Frame { x, y, top: TOP, bottom: BOTTOM };
     let [left, right] = Frame::ACROSS;
     let (corner_x, corner_y) = (x.at(usual), y.at(r.eta.p99));
-    let mut body = frame.vertical("information loss η");
+    let mut body = frame.vertical_that("information loss η", Axis::Eta);
     body.push(fill(
         r#"<rect class="corner" x="{}" y="{}" width="{}" height="{}"/>"#,
         &[&left, &TOP, &(corner_x - left).max(0.0), &(corner_y - TOP).max(0.0)],
@@ -98,7 +99,7 @@ pub(crate) fn scatter(audit: &Audit, series: &[Shown], against: Against) -> Html
         format::share(missed),
         against.name()
     );
-    drawing(HEIGHT, &described, &body)
+    drawing_that(HEIGHT, &[said(described)], &frame, &body)
 }
 
 /// The dots of one series as one path.
@@ -127,10 +128,13 @@ fn dots(audit: &Audit, frame: &Frame, s: &Shown, against: Against, named: bool) 
 
 fn ring(frame: &Frame, m: &Record, against: Against) -> Html {
     let value = against.ring(m);
-    let text =
-        format!("record {}: η {}, {} {}", m.id, format::number(m.eta), against.name(), format::number(value));
+    let text = [
+        said(format!("record {}: η ", m.id)),
+        Said::Eta(m.eta),
+        said(format!(", {} {}", against.name(), format::number(value))),
+    ];
     fill(
-        r#"<circle class="ring" cx="{}" cy="{}" r="5">{}</circle>"#,
-        &[&frame.x.at(value), &frame.y.at(m.eta), &hover(&text)],
+        r#"<circle class="ring" cx="{}" cy="{}" r="5"{}>{}</circle>"#,
+        &[&frame.x.at(value), &frame.y.at(m.eta), &Said::attribute(&text), &hover(&Said::text(&text))],
     )
 }

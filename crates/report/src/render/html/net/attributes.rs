@@ -25,7 +25,8 @@ pub(super) fn attributes(a: &NetAudit) -> Html {
         text_column("what it means"),
     ];
     let lines = others.iter().map(|t| {
-        format!("{}  mean η {}  largest {}", t.name, format::number(t.eta_mean), format::number(t.eta_max))
+        let [mean, largest] = [t.eta_mean, t.eta_max].map(format::number);
+        fill("{}  mean η {}  largest {}", &[&t.name, &mean, &largest])
     });
     let lead = "What one noisy step tells about each column of the table to somebody who knows all else of the record, over \
                 the measured records: dark is the mean, light the most exposed record. A one-hot attribute counts as one. \

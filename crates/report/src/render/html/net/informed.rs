@@ -6,9 +6,7 @@ use crate::figure::Claim;
 use crate::figure::picture::Picture;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
-};
+use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_informed;
 use crate::words;
@@ -22,6 +20,7 @@ pub type InformedPictures = BTreeMap<u64, Vec<Picture>>;
 ///
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
+    let pictures = if i.redact { &InformedPictures::new() } else { pictures };
     let title = format!("{} on {}", i.network.name, i.data.files.join(", "));
     let meta = format!(
         "{} known · {} learned from · {} attacked · seed {}",
@@ -38,7 +37,7 @@ pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
         );
     }
     let body = header("Leakscope: the informed adversary", &title, &meta)
-        .and(for_the_owner())
+        .and(whose(i.redact))
         .and(judged(&of_informed(i)))
         .and(head_tiles(i))
         .and(warnings(&notes))
@@ -100,18 +99,23 @@ fn attacks(i: &Informed) -> Html {
         Cell::html(fill("{}<br><small>{}</small>", &[&format::number(o.value), &ends]))
     };
     let maybe = |o: &Option<Observed>| o.as_ref().map_or_else(|| Cell::say("–"), observed);
+    let with_lpips = i.attacks.iter().any(|a| a.lpips.is_some());
     let row = |a: &InformedAttack| {
-        vec![
+        let mut cells = vec![
             Cell::text(words::adversary(a.adversary)),
             observed(&a.mse),
             if a.adversary == Adversary::Labels { Cell::say("–") } else { observed(&a.gain) },
             maybe(&a.ssim),
             maybe(&a.haar_psi),
             observed(&a.identified),
-        ]
+        ];
+        if with_lpips {
+            cells.insert(5, maybe(&a.lpips));
+        }
+        cells
     };
     let rows: Vec<Vec<Cell>> = i.attacks.iter().map(row).collect();
-    let heads = [
+    let mut heads = vec![
         text_column("adversary"),
         numbers("MSE"),
         numbers("gain over the label"),
@@ -119,6 +123,9 @@ fn attacks(i: &Informed) -> Html {
         numbers("HaarPSI"),
         numbers("known again"),
     ];
+    if with_lpips {
+        heads.insert(5, numbers("LPIPS"));
+    }
     let lead = "Means over the attacked models with 95% intervals. Gain: by how much the label’s error is larger, target by target. Known again: nearer to its own record than to another target \
                 of the same label.";
     card(

@@ -6,12 +6,11 @@ use crate::figure::Claim;
 use crate::figure::panel::{AxisTitle, Content, Panel, PointSeries};
 use crate::figure::picture::Picture;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::chart::{Drawn, legend, panel};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::figure_card;
-use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
-};
+use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_inversion;
 use crate::words;
@@ -43,6 +42,13 @@ pub struct InversionPictures {
 ///
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn inversion_page(i: &Inversion, pictures: &InversionPictures) -> String {
+    match i.redact {
+        true => drawn(&redacted(i), &InversionPictures { records: BTreeMap::new(), ..pictures.clone() }),
+        false => drawn(i, pictures),
+    }
+}
+
+fn drawn(i: &Inversion, pictures: &InversionPictures) -> String {
     let title = match &i.data {
         Some(data) => format!("{} on {}", i.network.name, data.files.join(", ")),
         None => i.network.name.clone(),
@@ -60,7 +66,7 @@ pub fn inversion_page(i: &Inversion, pictures: &InversionPictures) -> String {
         notes.push("This page shows training records and their reconstructions as pictures: it is as private as they are.".into());
     }
     let body = header("Leakscope: gradient inversion", &title, &meta)
-        .and(for_the_owner())
+        .and(whose(i.redact))
         .and(judged(&of_inversion(i)))
         .and(head_tiles(i))
         .and(warnings(&notes))
@@ -178,10 +184,11 @@ fn levels(i: &Inversion) -> Html {
     let maybe = |o: &Option<Observed>| o.as_ref().map(observed);
     let number = |x: Option<f64>| x.map(Cell::number);
     // a column for what was measured at some noise
-    let columns: [Column<'_>; 10] = [
+    let columns: [Column<'_>; 11] = [
         ("MSE", &|l| Some(observed(&l.mse))),
         ("SSIM", &|l| maybe(&l.ssim)),
         ("HaarPSI", &|l| maybe(&l.haar_psi)),
+        ("LPIPS", &|l| maybe(&l.lpips)),
         ("PSNR, dB", &|l| number(l.psnr)),
         ("cosine", &|l| Some(Cell::number(l.cosine))),
         ("known again", &|l| Some(observed(&l.identified))),

@@ -5,9 +5,7 @@ use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
 use crate::render::html::page::{figure_card, theorem};
-use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
-};
+use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_membership;
 use crate::words;
@@ -24,7 +22,7 @@ pub fn membership_page(m: &Membership) -> String {
         m.seed
     );
     let body = header("Leakscope: who took part", &title, &meta)
-        .and(for_the_owner())
+        .and(whose(m.redact))
         .and(judged(&of_membership(m)))
         .and(head_tiles(m))
         .and(warnings(&m.warnings))

@@ -8,12 +8,11 @@ use crate::document::net::{Histogram, NetAudit, Record, TraceKind};
 use crate::figure::Claim;
 use crate::figure::picture::{Picture, Pictures, Shown};
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::chart::of_network;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::theorem;
-use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, shell, tile, tiles, warnings,
-};
+use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
 use crate::verdict::{accounts, of_net_audit};
@@ -25,6 +24,13 @@ use std::collections::BTreeMap;
 ///
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
+    match audit.redact {
+        true => drawn(&redacted(audit), &Pictures::default()),
+        false => drawn(audit, pictures),
+    }
+}
+
+fn drawn(audit: &NetAudit, pictures: &Pictures) -> String {
     let title = format!("{} on {}", audit.network.name, audit.data.files.join(", "));
     let mut notes = audit.warnings.clone();
     if !pictures.records.is_empty() {
@@ -32,7 +38,7 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
     }
     let training = audit.training.as_ref();
     let body = header("Leakscope audit of a network", &title, &meta(audit))
-        .and(for_the_owner())
+        .and(whose(audit.redact))
         .and(judged(&of_net_audit(audit)))
         .and(head_tiles(audit))
         .and(warnings(&notes))

@@ -5,10 +5,11 @@ use crate::document::text::{TextTraining, Unit};
 use crate::document::training::{Account, Accounts, Filtered, Point, Promise, Training};
 use crate::figure::Claim;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{
-    card, facts, for_the_owner, header, judged, list, narrow, shell, split, tile, tiles, two, warnings,
+    card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings, whose,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
@@ -17,10 +18,10 @@ use crate::words;
 
 /// The run as one self-contained HTML page.
 pub fn training_page(training: &Training) -> String {
-    let t = training;
+    let t = &if training.redact { redacted(training) } else { training.clone() };
     let title = format!("{} on {}", t.network.name, t.data.files.join(", "));
     let body = header("Leakscope training run", &title, &meta(t))
-        .and(for_the_owner())
+        .and(whose(t.redact))
         .and(judged(&of_training(t)))
         .and(run_tiles(t))
         .and(warnings(&t.notes))

@@ -134,9 +134,9 @@ fn coefficients(audit: &Audit) -> Html {
             row
         })
         .collect();
-    let lines = others
-        .iter()
-        .map(|name| format!("{name}  {}", format::number(m.coefficients.get(*name).copied().unwrap_or(0.0))));
+    let lines = others.iter().map(|name| {
+        fill("{}  {}", &[*name, &format::number(m.coefficients.get(*name).copied().unwrap_or(0.0))])
+    });
     table("sortable filterable tall", "Coefficients", &heads, &rows).and(rest("coefficients", lines))
 }
 
@@ -175,7 +175,7 @@ fn data(audit: &Audit) -> Html {
         numbers("levels"),
         numbers("missing"),
     ];
-    let lines = others.iter().map(|c| format!("{}  {}  {}", c.name, c.kind.name(), c.role));
+    let lines = others.iter().map(|c| fill("{}  {}  {}", &[&c.name, &c.kind.name(), &c.role]));
     let body = facts(&rows)
         .and(table("sortable filterable tall", "Columns", &heads, &table_rows))
         .and(rest("columns", lines));

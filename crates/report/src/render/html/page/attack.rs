@@ -6,7 +6,7 @@ use crate::format;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{
-    card, for_the_owner, header, judged, list, narrow, shell, tile, tiles, two, warnings,
+    card, header, judged, list, narrow, shell, tile, tiles, two, warnings, whose,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_attack;
@@ -30,7 +30,7 @@ pub fn attack_page(a: &Attack) -> String {
     let title = format!("Guessing {} from {subject}", a.secret.name);
     let facts = format!("{facts} · {} · seed {}", format::counted(a.trials, "trial"), a.seed);
     let body = header("Leakscope attack", &title, &facts)
-        .and(for_the_owner())
+        .and(whose(a.redact))
         .and(judged(&of_attack(a)))
         .and(main_numbers(a))
         .and(warnings(&a.warnings))

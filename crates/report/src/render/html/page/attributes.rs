@@ -46,12 +46,11 @@ pub(super) fn attributes(audit: &Audit) -> Html {
         text_column("what it means"),
     ];
     let lines = others.iter().map(|a| {
-        let flag = if open(a) { "  not protected" } else { "" };
-        format!(
-            "{}  mean η {}  largest {}{flag}",
-            a.name,
-            format::number(a.eta_mean),
-            format::number(a.eta_max)
+        let flag =
+            told(a).map(|(_, depth)| fill("  {}", &[&follow::flag(open(a), depth)])).unwrap_or_default();
+        fill(
+            "{}  mean η {}  largest {}{}",
+            &[&a.name, &follow::eta(a.eta_mean), &follow::eta(a.eta_max), &flag],
         )
     });
     let lead = match audit.label {
@@ -183,9 +182,11 @@ pub(super) fn whole(audit: &Audit) -> Html {
     if let Some(effect) = &audit.scaling {
         let added = format!("×{}", format::number(effect.eta_max_counted / effect.eta_max_given));
         let value = if effect.eta_max_given > 0.0 { added } else { String::new() };
+        let [before, between, after] = words::scaling(effect);
+        let [counted, given] = [effect.eta_max_counted, effect.eta_max_given].map(follow::eta);
         let means = Cell::html(fill(
-            "<span class=\"say\">{}</span>",
-            &[&follow::as_audited(&words::scaling(effect))],
+            "<span class=\"say\">{}{}{}{}{}</span>",
+            &[&before, &counted, &between, &given, &after],
         ));
         rows.push(vec![Cell::name("scaling of columns"), Cell::text(&value), means]);
     }

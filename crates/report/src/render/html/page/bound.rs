@@ -5,7 +5,7 @@ use crate::document::bound::{CurvePoint, Found, FromData, Row};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
-use crate::render::html::parts::{card, for_the_owner, header, judged, list, shell, tile, tiles, warnings};
+use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_bound;
 use crate::words;
@@ -22,7 +22,7 @@ pub fn bound_page(f: &Found) -> String {
     };
     facts.extend(f.seed.map(|s| format!("seed {s}")));
     let body = header("Leakscope bound", &title, &facts.join(" · "))
-        .and(if f.is_owners() { for_the_owner() } else { Html::new() })
+        .and(if f.is_owners() { whose(f.redact) } else { Html::new() })
         .and(judged(&of_bound(f)))
         .and(f.data.as_ref().map(|d| main_numbers(f, d)).unwrap_or_default())
         .and(warnings(&f.warnings))
@@ -144,8 +144,8 @@ fn most_exposed(f: &Found) -> Html {
     let heads = [text_column("bound"), numbers("success, at most"), numbers("advantage")];
     let rows: Vec<Vec<Cell>> = m.bounds.iter().map(|b| row(b, false)).collect();
     let lead = format!(
-        "Training row {}: two of its candidate models are {} apart.",
-        format::count(m.row),
+        "{}: two of its candidate models are {} apart.",
+        if f.redact { "The record".to_owned() } else { format!("Training row {}", format::count(m.row)) },
         format::number(m.distance)
     );
     card(

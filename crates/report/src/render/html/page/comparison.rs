@@ -1,11 +1,12 @@
 //! The page of a comparison: what got worse first, then every number side by side, and what changed for whom.
 
+use super::trade::trade;
 use crate::comparison_words::{change, facts, of, title};
 use crate::document::choice::Colour;
 use crate::document::comparison::{Change, Comparison, RecordChanges, Row, Section};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, for_the_owner, header, judged, shell, subheading, warnings};
+use crate::render::html::parts::{card, header, judged, shell, subheading, warnings, whose};
 use crate::render::html::table::{Cell, SHOWN, numbers, table, words};
 use crate::verdict::of_comparison;
 
@@ -17,11 +18,12 @@ const ABREAST: usize = 3;
 /// A comparison as one self-contained HTML page.
 pub fn comparison_page(c: &Comparison) -> String {
     let mut body = header("Leakscope compare", &title(c), &facts(c))
-        .and(for_the_owner())
+        .and(whose(false))
         .and(judged(&of_comparison(c)))
         .and(demands(c))
         .and(warnings(&c.warnings))
         .and(results(c))
+        .and(trade(c))
         .and(regressions(c))
         .and(records(c));
     for (i, section) in c.sections.iter().enumerate() {
@@ -64,9 +66,10 @@ fn results(c: &Comparison) -> Html {
         .map(|(i, r)| {
             let role = if i == 0 { " (the reference)" } else { "" };
             let made = r.created.as_deref().map(made).unwrap_or_default();
+            let added = r.added.map(|a| format!("; adds to gradients: {}", a.name())).unwrap_or_default();
             let colour = fill("<span class=\"{}\">{}</span>", &[&dot(r.colour), &r.colour.name()]);
             vec![
-                Cell::remarked_name(&format!("{}{role}", r.name), &format!("{}{made}", r.file)),
+                Cell::remarked_name(&format!("{}{role}", r.name), &format!("{}{made}{added}", r.file)),
                 Cell::html(colour),
                 Cell::text(&r.headline),
             ]

@@ -76,8 +76,9 @@ pub(super) fn explore(audit: &Audit, records: &Explore) -> (Html, Option<String>
         ),
     };
     let card = fill(
-        "<section class=\"card explore\" id=\"records\" hidden><h2>Explore the records {}</h2><p class=\"lead\">{}{} Click on a bar of the \
-         histogram, a group or an attribute to narrow them down, and on a record for what is known of it. Numbers have three \
+        "<section class=\"card explore\" id=\"records\" hidden><h2>Explore the records {}</h2><p class=\"lead\">{}{} Choose a bar of the \
+         histogram, a dot, a group or an attribute (by pointer, or by Tab, arrows and Enter) to narrow the whole page down, and a \
+         record for what is known of it. Numbers have three \
          digits, never rounded down.</p><div data-explore=\"tools\" class=\"dials\"></div>\
          <p role=\"status\" class=\"say\" data-explore=\"status\"></p><div data-explore=\"table\"></div><div data-explore=\"panel\" \
          class=\"panel\" tabindex=\"-1\" hidden></div></section>\n",

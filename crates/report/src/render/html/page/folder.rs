@@ -1,5 +1,6 @@
 //! Several results in one folder: the navigation at the top of each page, and the page that lists them.
 
+use crate::render::html::digest::{between, plain};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{NAVIGATION, header, shell};
 
@@ -75,24 +76,13 @@ pub fn folder_page(folder: &[ResultPage]) -> String {
             None => Html::new(),
         };
         fill(
-            "<section class=\"card\"><h2><a href=\"{}\">{}</a></h2><p class=\"lead\">{}</p>\n{}</section>\n",
-            &[&page.file, &page.name(), &page.title, &verdict],
+            "<section class=\"card\" id=\"{}\"><h2><a href=\"{}\">{}</a></h2><p class=\"lead\">{}</p>\n{}</section>\n",
+            &[&page.file.replace(['/', '.'], "-"), &page.file, &page.name(), &page.title, &verdict],
         )
     };
     let cards: Html = folder.iter().map(one).collect();
     let facts = crate::format::counted(folder.len() as u64, "page");
     shell("Leakscope results", &header("Leakscope", "Results in this folder", &facts).and(cards))
-}
-
-/// The text between two marks, of which the second is sought after the first.
-fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    text.split_once(open)?.1.split_once(close).map(|(inside, _)| inside)
-}
-
-/// Escaped text as it reads.
-fn plain(text: &str) -> String {
-    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
-    entities.iter().fold(text.to_owned(), |text, (entity, sign)| text.replace(entity, sign))
 }
 
 #[cfg(test)]

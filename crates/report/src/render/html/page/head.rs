@@ -5,16 +5,15 @@ use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{
-    for_the_owner, for_those_trusted, header, judged, tile, tile_of, tiles, warnings,
-};
+use crate::render::html::parts::{header_of, judged, tile, tile_of, tiles, warnings, whose};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
 use leakscope_core::fisher::noise::Shape;
 
 pub(super) fn head(audit: &Audit, what_if: Html) -> Html {
-    header("Leakscope audit", &words::title_of(audit), &words::facts(audit).join(" · "))
-        .and(if audit.redact { for_those_trusted() } else { for_the_owner() })
+    let facts = fill("{} · {}", &[&words::facts_but_noise(audit).join(" · "), &follow::released(audit)]);
+    header_of("Leakscope audit", &words::title_of(audit), &facts)
+        .and(whose(audit.redact))
         .and(judged(&of_audit(audit)))
         .and(what_if)
         .and(numbers(audit))

@@ -23,12 +23,14 @@ mod secret;
 mod shape;
 mod tell;
 mod text_audit;
+mod trade;
 mod what_if;
 mod who;
 
 pub(crate) use appendix::theorem;
 pub(crate) use figure::figure as figure_card;
 
+pub use super::digest::rewritten_page;
 pub use account::account_page;
 pub use attack::attack_page;
 pub use balance::balance_page;
@@ -42,10 +44,11 @@ pub use text_audit::text_audit_page;
 
 use super::chart;
 use super::markup::{Html, fill};
-use super::parts::{EXPLORE, NUMBERS, VERDICT, WHAT_IF, shell_with};
+use super::parts::{CHARTS, EXPLORE, NUMBERS, PICK, SHAPES, VERDICT, WHAT_IF, shell_with};
 use crate::document::audit::Audit;
 use crate::document::explore::Beside;
 use crate::redact::redacted;
+use crate::what_if::Shapes;
 use crate::words;
 
 /// The audit as one self-contained HTML page.
@@ -68,7 +71,7 @@ pub fn page_with(audit: &Audit, beside: &Beside) -> String {
 
 fn drawn(audit: &Audit, beside: &Beside) -> String {
     let series = chart::shown(&audit.records.histogram);
-    let (what_if, moving) = what_if::what_if(audit);
+    let (what_if, moving) = what_if::what_if(audit, beside.release.as_deref());
     let (explored, store) = beside.records.as_ref().map(|r| explore::explore(audit, r)).unwrap_or_default();
     let body: Html = [
         head::head(audit, what_if),
@@ -91,9 +94,17 @@ fn drawn(audit: &Audit, beside: &Beside) -> String {
     let title = format!("Leakscope audit: {}", words::title_of(audit));
     let none = || "null".to_owned();
     let data = fill(
-        "Leakscope.data = {\"moving\": {}, \"store\": {}};\n",
-        &[&Html::json(&moving.map_or_else(none, |m| m.json())), &Html::json(&store.unwrap_or_else(none))],
+        "Leakscope.data = {\"moving\": {}, \"shapes\": {}, \"store\": {}};\n",
+        &[
+            &Html::json(&moving.map_or_else(none, |m| m.json())),
+            &Html::json(&Shapes::of(audit).map_or_else(none, |s| s.json())),
+            &Html::json(&store.unwrap_or_else(none)),
+        ],
     );
     let more = [NUMBERS, VERDICT].map(Html::literal).into_iter().chain([data]);
-    shell_with(&title, &body, more.chain([WHAT_IF, EXPLORE].map(Html::literal)).collect())
+    shell_with(
+        &title,
+        &body,
+        more.chain([CHARTS, WHAT_IF, SHAPES, EXPLORE, PICK].map(Html::literal)).collect(),
+    )
 }

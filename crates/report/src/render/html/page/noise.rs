@@ -97,16 +97,21 @@ fn choices(audit: &Audit) -> Html {
         .iter()
         .map(|(name, sigma)| {
             let eta = audit.records.eta.max * audit.sigma / sigma;
-            let shown = if *sigma == audit.sigma { format::number(*sigma) } else { format::at_most(*sigma) };
-            let mut row = vec![Cell::name(name), Cell::sorted(shown, *sigma), Cell::number(eta)];
+            // What was audited stands; a goal needs more noise where there are more releases.
+            let audited = *sigma == audit.sigma;
+            let (noise, eta) = match audited {
+                true => (Html::text(&format::number(*sigma)), follow::eta_of_releases(eta)),
+                false => (follow::goal(*sigma), Html::text(&format::number(eta))),
+            };
+            let mut row = vec![
+                Cell::name(name),
+                Cell::sorted_html(noise, Some(*sigma)),
+                Cell::sorted_html(eta, Some(audit.records.eta.max * audit.sigma / sigma)),
+            ];
             if let Some(u) = &audit.utility {
-                let (value, about) = match *sigma == audit.sigma {
-                    true => (Some(u.at_sigma), ""),
-                    false => (words::metric_at(u, *sigma), "≈ "),
-                };
-                row.push(match value {
-                    Some(v) => Cell::sorted(format!("{about}{}", words::metric(u, v)), v),
-                    None => Cell::say("off the curve"),
+                row.push(match audited {
+                    true => Cell::sorted(words::metric(u, u.at_sigma), u.at_sigma),
+                    false => Cell::sorted_html(follow::utility_at(u, *sigma), words::metric_at(u, *sigma)),
                 });
             }
             row

@@ -6,10 +6,12 @@ use crate::document::choice::Metric;
 use crate::document::noise::{Noise, Secret};
 use crate::figure::{Axis, Claim, Figure, Level, Series};
 use crate::format;
+use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::{noise_words, words};
+use leakscope_core::special::normal_quantile;
 
 /// Errors this many times that of a model without columns are off the chart.
 const OFF_THE_CHART: f64 = 3.0;
@@ -131,18 +133,24 @@ pub(super) fn inference(audit: &Audit) -> Html {
         text_column("interval"),
         numbers("p-value"),
     ];
+    let z = normal_quantile(0.5 + 0.5 * found.level);
     let rows: Vec<Vec<Cell>> = found
         .coefficients
         .iter()
         .map(|c| {
+            let follows = |kind: &'static str, text: &str| {
+                follow::coefficient(kind, [c.estimate, c.sampling_error, c.noise_error, z], text)
+            };
+            let interval = format!("{} to {}", format::number(c.low), format::number(c.high));
+            let both = follows("both", &format::number(c.standard_error));
             vec![
                 Cell::name(&c.name),
                 Cell::number(c.estimate),
                 Cell::number(c.sampling_error),
-                Cell::number(c.noise_error),
-                Cell::number(c.standard_error),
-                Cell::text(&format!("{} to {}", format::number(c.low), format::number(c.high))),
-                Cell::number(c.p_value),
+                Cell::sorted_html(follow::noise_error(c.noise_error), Some(c.noise_error)),
+                Cell::sorted_html(both, Some(c.standard_error)),
+                Cell::html(follows("interval", &interval)),
+                Cell::sorted_html(follows("chance", &format::number(c.p_value)), Some(c.p_value)),
             ]
         })
         .collect();

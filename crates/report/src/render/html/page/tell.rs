@@ -8,7 +8,6 @@ use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
-use crate::words::told_apart;
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
@@ -29,7 +28,7 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
                 Cell::remarked_name(&t.attribute, if t.label { "the label" } else { "" }),
                 Cell::html(pair_cell(t, unit(t))),
                 Cell::sorted_html(follow::told_apart(t, tell.protect_at), Some(t.worst)),
-                Cell::sorted_html(follow::median(t), Some(t.median)),
+                Cell::sorted_html(follow::median(t, tell.protect_at), Some(t.median)),
                 Cell::text(if t.is_settled() { &t.worst_record } else { "not settled" }),
             ]
         })
@@ -48,15 +47,16 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         unsettled(tell),
         untried(tell)
     );
-    let lines = others
-        .iter()
-        .map(|t| format!("{}  {}  {}", t.attribute, pair(t, unit(t)), told_apart(t, tell.protect_at)));
+    let lines = others.iter().map(|t| {
+        fill("{}  {}  {}", &[&t.attribute, &pair_cell(t, unit(t)), &follow::told_apart(t, tell.protect_at)])
+    });
     let mut body = Html::new();
     if !rows.is_empty() {
         body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows)
             .and(rest("attributes", lines));
     }
-    let body = body.and(rest("attributes that were not tried", tell.left_out.iter().cloned()));
+    let body =
+        body.and(rest("attributes that were not tried", tell.left_out.iter().map(|name| Html::text(name))));
     card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
 }
 
@@ -69,19 +69,6 @@ fn pair_cell(told: &Told, unit: Option<&str>) -> Html {
             &[&two, &all.levels, &follow::among(told, all.levels, all.worst)],
         ),
         None => Html::text(&two),
-    }
-}
-
-/// The two values; of several levels the two that are furthest apart, and how often the right one of all is named.
-fn pair(told: &Told, unit: Option<&str>) -> String {
-    let two = format!("{} or {}{}", told.from, told.to, unit.map(|u| format!(" {u}")).unwrap_or_default());
-    match told.among_all {
-        Some(all) if told.is_settled() => format!(
-            "{two}; of all {} levels the right one in {}",
-            all.levels,
-            format::share_at_most(all.worst)
-        ),
-        Some(_) | None => two,
     }
 }
 

@@ -5,8 +5,9 @@ use crate::document::net::TraceKind;
 use crate::document::text_audit::{Record, TextAudit, Texts};
 use crate::figure::Claim;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, for_the_owner, header, judged, list, shell, tile, tiles, warnings};
+use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_text_audit;
 use crate::words;
@@ -17,6 +18,13 @@ const ROWS: usize = 200;
 /// An audit of texts as one self-contained HTML page. `texts` are the texts themselves: leave them empty for a page without
 /// raw values.
 pub fn text_audit_page(a: &TextAudit, texts: &Texts) -> String {
+    match a.redact {
+        true => drawn(&redacted(a), &Texts::new()),
+        false => drawn(a, texts),
+    }
+}
+
+fn drawn(a: &TextAudit, texts: &Texts) -> String {
     let title = format!("{} on {}", a.model.name, a.files.join(", "));
     let facts = format!(
         "{} · {} parameters, {} trained ({}) · seed {}",
@@ -31,7 +39,7 @@ pub fn text_audit_page(a: &TextAudit, texts: &Texts) -> String {
         notes.push("This page shows training texts: it is as private as they are.".to_owned());
     }
     let body = header("Leakscope audit of texts", &title, &facts)
-        .and(for_the_owner())
+        .and(whose(a.redact))
         .and(judged(&of_text_audit(a)))
         .and(main_numbers(a))
         .and(warnings(&notes))
@@ -74,7 +82,7 @@ fn heated(r: &Record, pieces: &[String]) -> Html {
                     let share = if most > 0.0 { (plis / most).clamp(0.0, 1.0) } else { 0.0 };
                     fill(
                         "<span title=\"{}\" style=\"background:rgba(214,96,60,{});border-radius:3px\">{}</span>",
-                        &[&format!("PLIS {}", format::number(*plis)), &format!("{:.3}", 0.85 * share), &shown],
+                        &[&format!("PLIS {}", format::number(*plis)), &format!("{:.3}", 0.65 * share), &shown],
                     )
                 }
                 None => fill("<span title=\"predicted, not read\"><i>{}</i></span>", &[&shown]),

@@ -83,7 +83,7 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
     };
     let note =
         format!("{ratio}Ratio: mean η over that of the best group. Whole: η of all its records together.");
-    let lines = others.iter().map(|g| format!("{}  mean η {}", g.name, format::number(g.eta_mean)));
+    let lines = others.iter().map(|g| fill("{}  mean η {}", &[&g.name, &follow::eta(g.eta_mean)]));
     table("sortable tall stack even", "Groups", &heads, &rows)
         .and(rest("groups", lines))
         .and(fill("<p class=\"lead\">{}</p>", &[&note]))
@@ -116,7 +116,7 @@ fn classes(audit: &Audit) -> Html {
         numbers("η of the label, mean"),
         numbers("largest"),
     ];
-    let lines = others.iter().map(|c| format!("{}  mean η {}", c.name, format::number(c.eta_mean)));
+    let lines = others.iter().map(|c| fill("{}  mean η {}", &[&c.name, &follow::eta(c.eta_mean)]));
     table("sortable tall stack even", "Leakage by class", &heads, &rows).and(rest("classes", lines))
 }
 

@@ -64,8 +64,8 @@
     return e;
   }
 
-  // Filters.
-  var word = input("search", "any part of it"), from = input("text"), to = input("text");
+  // Filters: those of the tools, a bar of the histogram (its ends as audited), and one record.
+  var bar = null, record = -1, word = input("search", "any part of it"), from = input("text"), to = input("text");
   var group = series ? choice("all", store.series) : null;
   var which = choice("the record", attributes.map(function (c) { return c.name; }));
   part.tools.appendChild(labelled(store.id, word));
@@ -76,6 +76,8 @@
   part.tools.appendChild(button("All records", function () { clear(); update(); }));
   part.tools.appendChild(button("Save as CSV", save));
   function clear() {
+    bar = null;
+    record = -1;
     word.value = from.value = to.value = "";
     which.selectedIndex = 0;
     if (group) group.selectedIndex = 0;
@@ -89,17 +91,24 @@
   }
 
   // The records that are left, in order.
-  var order = { column: columns[0], down: true }, left = new Uint32Array(0);
+  var order = { column: columns[0], down: true }, left = new Uint32Array(0), mask = new Uint8Array(n);
   function update() {
     var low = bound(from), high = bound(to), column = chosen(), text = word.value.trim().toLowerCase();
     var only = group ? group.selectedIndex - 1 : -1, out = new Uint32Array(n), count = 0, k = noise.factor;
+    mask.fill(0);
     for (var i = 0; i < n; i++) {
+      if (record >= 0 && i !== record) continue;
+      if (bar) {
+        var eta = columns[0].at(i);
+        if (!(eta >= bar[0] * (1 - 1e-12) && (bar[1] === Infinity || eta < bar[1] * (1 - 1e-12)))) continue;
+      }
       if (only >= 0 && series[i] !== only) continue;
       if (text && ids[i].toLowerCase().indexOf(text) < 0) continue;
       if (low === low || high === high) {
         var x = k * column.at(i);
         if (x !== x || (low === low && x < low * (1 - 1e-12)) || (high === high && x > high * (1 + 1e-12))) continue;
       }
+      mask[i] = 1;
       out[count++] = i;
     }
     left = out.subarray(0, count);
@@ -116,8 +125,11 @@
     }
     part.status.textContent = L.count(count) + " of " + L.count(n) + " records" + (store.rows > n ? " in the sample" : "") + ".";
     frame.scrollTop = 0;
+    active = 0;
     heads();
     draw(true);
+    rowsLeft(chip());
+    document.dispatchEvent(new CustomEvent("filter"));
   }
 
   // The table.
@@ -188,11 +200,20 @@
     if (start) body.appendChild(gap(start));
     for (var p = start; p < end; p++) body.appendChild(row(left[p], p));
     if (end < left.length) body.appendChild(gap(left.length - end));
+    stop();
     table.setAttribute("aria-rowcount", left.length + 1);
     if (focused !== null && !anew) focus(Number(focused));
   }
+  // One stop of the tabulator for the whole table: the record that had it last, or the first in sight; arrows go on from there.
+  var active = 0;
+  function stop() {
+    var top = Math.ceil(frame.scrollTop / ROW), at = Math.min(Math.max(active, top), top + Math.floor(HEIGHT / ROW) - 2, left.length - 1);
+    all("[data-place]", body).forEach(function (e) { e.tabIndex = Number(e.getAttribute("data-place")) === at ? 0 : -1; });
+  }
   function focus(place) {
     var e = body.querySelector("[data-place='" + place + "']");
+    active = place;
+    stop();
     if (e) e.focus({ preventScroll: true });
     return e;
   }
@@ -292,43 +313,89 @@
     setTimeout(function () { URL.revokeObjectURL(url); }, 1000);
   }
 
-  // From elsewhere on the page: a bar, a group, an attribute.
-  function show() {
-    update();
-    card.scrollIntoView({ block: "start" });
+  // From elsewhere on the page: a group, an attribute, a record by its name. Drawings are in pick.js.
+  function textOf(cell) {
+    return Array.prototype.filter.call(cell.childNodes, function (c) { return c.nodeType === 3 && c.data.trim(); })[0];
   }
-  all("#who rect[data-from]").forEach(function (bar) {
-    bar.classList.add("picks");
-    bar.addEventListener("click", function () {
-      var low = Number(bar.getAttribute("data-from")), high = bar.getAttribute("data-to");
-      clear();
-      from.value = Number((noise.factor * low).toPrecision(6));
-      to.value = high === "" ? "" : Number((noise.factor * Number(high)).toPrecision(6));
-      show();
-    });
-  });
-  function picks(th, act) {
-    var text = Array.prototype.filter.call(th.childNodes, function (c) { return c.nodeType === 3 && c.data.trim(); })[0];
+  function named(cell) { var text = textOf(cell); return text ? text.data : ""; }
+  function picks(cell, title, act) {
+    var text = textOf(cell);
     if (!text) return;
     var b = button(text.data, act);
     b.className = "pick";
-    b.title = "Show its records";
-    th.replaceChild(b, text);
-  }
-  function named(th) {
-    var text = Array.prototype.filter.call(th.childNodes, function (c) { return c.nodeType === 3 && c.data.trim(); })[0];
-    return text ? text.data : "";
+    b.title = title;
+    cell.replaceChild(b, text);
   }
   if (group) {
     all("#who tbody th").forEach(function (th) {
       var at = store.series.indexOf(named(th));
-      if (at >= 0) picks(th, function () { clear(); group.selectedIndex = at + 1; show(); });
+      if (at >= 0) picks(th, "Show its records alone", function () { group.selectedIndex = at + 1; update(); });
     });
   }
   all("#attributes tbody th").forEach(function (th) {
     var name = named(th), at = attributes.map(function (c) { return c.name; }).indexOf(name);
-    if (at >= 0) picks(th, function () { clear(); which.selectedIndex = at + 1; order = { column: attributes[at], down: true }; show(); });
+    if (at >= 0) picks(th, "Sort records by it", function () { which.selectedIndex = at + 1; order = { column: attributes[at], down: true }; update(); });
   });
+
+  // Records that are named in other tables: a name opens its record, and a row is shown where a filter leaves its record.
+  var rows = all("#most tbody tr, #least tbody tr").map(function (tr) { return { tr: tr, id: named(tr.cells[0]), at: [] }; });
+  var cells = rows.map(function (r) { return r.tr.cells[0]; }).concat(all("#tell tbody tr").map(function (tr) { return tr.cells[tr.cells.length - 1]; }));
+  var places = new Map();
+  cells.forEach(function (cell) { places.set(named(cell), []); });
+  ids.forEach(function (id, i) { var known = places.get(id); if (known) known.push(i); });
+  cells.forEach(function (cell) {
+    var known = places.get(named(cell));
+    if (known.length) picks(cell, "Show what is known of it", function () { open(known[0]); });
+  });
+  rows.forEach(function (r) { r.at = places.get(r.id); });
+  function rowsLeft(filtered) {
+    rows.forEach(function (r) {
+      r.tr.classList.toggle("unpicked", filtered && r.at.length > 0 && !r.at.some(function (i) { return mask[i]; }));
+    });
+  }
+
+  // What is filtered, each with its way out, at the foot of the window wherever the reader is.
+  var chips = make("div", [], "chips");
+  chips.setAttribute("role", "region");
+  chips.setAttribute("aria-label", "Filter");
+  chips.hidden = true;
+  document.body.appendChild(chips);
+  function filters() {
+    var list = [], k = noise.factor;
+    var add = function (text, undo) { list.push({ text: text, undo: undo }); };
+    if (bar) add("η " + L.number(k * bar[0]) + (bar[1] === Infinity ? " and above" : " to " + L.number(k * bar[1])), function () { bar = null; });
+    if (record >= 0) add("record " + ids[record], function () { record = -1; });
+    if (group && group.selectedIndex > 0) add((store.by || "group") + " " + store.series[group.selectedIndex - 1], function () { group.selectedIndex = 0; });
+    if (which.selectedIndex > 0) add("η of " + chosen().name, function () { which.selectedIndex = 0; order = { column: columns[0], down: true }; });
+    var low = from.value.trim(), high = to.value.trim();
+    if (low || high) {
+      add((which.selectedIndex > 0 ? "its η" : "η") + (low ? " from " + low : "") + (high ? " to " + high : ""), function () { from.value = to.value = ""; });
+    }
+    if (word.value.trim()) add(store.id + " with “" + word.value.trim() + "”", function () { word.value = ""; });
+    return list;
+  }
+  function chip() {
+    var list = filters(), inside = chips.contains(document.activeElement);
+    chips.textContent = "";
+    chips.hidden = !list.length;
+    if (list.length) chips.appendChild(make("span", "filter:"));
+    list.forEach(function (f) {
+      var b = button(f.text + " ", function () { f.undo(); update(); });
+      b.className = "chip";
+      b.appendChild(make("span", "×"));
+      b.lastChild.setAttribute("aria-hidden", "true");
+      b.setAttribute("aria-label", "Remove the filter: " + f.text);
+      chips.appendChild(b);
+    });
+    if (list.length) {
+      var see = make("a", L.count(left.length) + " of " + L.count(n) + " records");
+      see.href = "#records";
+      chips.appendChild(see);
+    }
+    // Who took one away with the keyboard goes on there.
+    if (inside) (chips.querySelector("button") || frame).focus({ preventScroll: true });
+    return list.length > 0;
+  }
 
   [word, from, to].forEach(function (e) { e.addEventListener("input", update); });
   if (group) group.addEventListener("change", update);
@@ -338,6 +405,21 @@
     update();
     if (current >= 0) panel();
   });
+
+  // For drawings: what there is, what is left of it, and how to choose.
+  L.records = {
+    n: n, all: store.rows === n, series: series, names: store.series,
+    id: function (i) { return ids[i]; },
+    column: function (name) { return columns.filter(function (c) { return !c.of && c.name === name; })[0]; },
+    factor: function () { return noise.factor; },
+    write: write,
+    bar: function () { return bar; },
+    is: function (i) { return mask[i] === 1; },
+    left: function () { return left; },
+    pickBar: function (low, high) { bar = bar && bar[0] === low && bar[1] === high ? null : [low, high]; update(); },
+    pickRecord: function (i) { record = record === i ? -1 : i; if (record >= 0) open(i, true); update(); },
+    filtered: function () { return filters().some(function (f) { return f.text.indexOf("η of ") !== 0; }); },
+  };
   update();
   linked();
 })(Leakscope);

@@ -85,6 +85,7 @@ var Leakscope = (function () {
     shareAtMost: function (x) { var s = Math.ceil(x * 1e3 * (1 - 1e-10)) / 1e3; return share(s < 1 ? s : 1); },
     shareAtLeast: function (x) { return share(Math.max(0, Math.floor(x * 1e3 * (1 + 1e-10)) / 1e3)); },
     setting: setting,
+    power: power,
     typed: typed,
   };
 })();

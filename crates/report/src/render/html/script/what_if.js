@@ -1,6 +1,30 @@
 // What if: the dials move every number that follows the noise. What cannot be recomputed is greyed; paper shows what was audited.
 (function (L) {
   "use strict";
+  // A line breaks between words and nowhere else.
+  L.words = function (e, line) {
+    e.textContent = "";
+    line.split(" ").forEach(function (word, i) {
+      if (i) e.appendChild(document.createTextNode(" "));
+      e.appendChild(document.createElement("span")).textContent = word;
+    });
+  };
+  L.copies = function (button, code) {
+    button.addEventListener("click", function () {
+      var done = function (ok) {
+        button.textContent = ok ? "Copied" : "Press Ctrl+C";
+        setTimeout(function () { button.textContent = "Copy the command"; }, 2000);
+      };
+      var range = document.createRange(), selection = getSelection();
+      range.selectNodeContents(code);
+      selection.removeAllRanges();
+      selection.addRange(range);
+      var ok = false;
+      try { ok = document.execCommand("copy"); } catch (e) { ok = false; }
+      if (ok || !navigator.clipboard) return done(ok);
+      navigator.clipboard.writeText(code.textContent).then(function () { done(true); }, function () { done(false); });
+    });
+  };
   var card = document.getElementById("what-if");
   if (!card) return;
   card.hidden = false;
@@ -10,8 +34,8 @@
   var dial = {};
   all("[data-dial]").forEach(function (e) { dial[e.getAttribute("data-dial")] = e; });
   var CLASSES = ["good", "care", "bad"];
-  // Cards that stand as audited, and those whose drawings do.
-  var KEPT = ["secret", "inference", "shape"], DRAWN = ["who", "loss", "score", "noise"];
+  // Cards that stand as audited.
+  var KEPT = ["secret", "shape"];
   var sigma = model.sigma, releases = model.releases, moved = false;
 
   function text(e, t) { e.textContent = t; return e; }
@@ -26,10 +50,17 @@
   function strong(t) { return make("b", t); }
 
   // Each number that follows, with how it is written at a factor.
-  function metric() {
+  function metric(at) {
     if (!model.utility) return null;
-    var v = L.metric(model.utility, sigma);
+    var v = L.metric(model.utility, at);
     return v === null ? null : model.utility.share ? L.share(v) : L.number(v);
+  }
+  // How many times η at a noise that stays, and the noise that a goal needs.
+  function released() { return Math.sqrt(releases / model.releases); }
+  function coefficient(x, e) {
+    var of = function (n) { return Number(e.getAttribute("data-" + n)); }, estimate = of("e");
+    var error = Math.hypot(of("s"), x * sigma / model.sigma), half = of("z") * error;
+    return { error: error, low: estimate - half, high: estimate + half, chance: error > 0 ? 2 * L.normal(-Math.abs(estimate / error)) : 1 };
   }
   var write = {
     eta: function (x, k) { return L.number(k * x); },
@@ -49,7 +80,17 @@
       var p = Number(e.getAttribute("data-p"));
       return L.number(1 / Math.sqrt(k * k * Math.max(0, 1 / (x * x) - 1 / (p * p)) + 1 / (p * p)));
     },
-    utility: function () { var m = metric(); return m === null ? "off the curve" : "≈ " + m; },
+    utility: function () { var m = metric(sigma); return m === null ? "off the curve" : "≈ " + m; },
+    goal: function (x) { return L.atMost(released() * x); },
+    goalmetric: function (x) { var m = metric(released() * x); return m === null ? "off the curve" : "≈ " + m; },
+    released: function (x) { return L.number(released() * x); },
+    times: function () {
+      return "released " + (releases === 1 ? "once" : releases === 2 ? "twice" : releases + " times") + " with noise σ = " + L.setting(sigma);
+    },
+    noise: function (x) { return L.number(x * sigma / model.sigma); },
+    both: function (x, k, e) { return L.number(coefficient(x, e).error); },
+    interval: function (x, k, e) { var c = coefficient(x, e); return L.number(c.low) + " to " + L.number(c.high); },
+    chance: function (x, k, e) { return L.number(coefficient(x, e).chance); },
     sigma: function () { return L.setting(sigma); },
   };
   var following = all("[data-w]").map(function (e) {
@@ -103,7 +144,7 @@
   }
   function cost() {
     if (!model.utility) return "What this noise costs was not measured (it needs held-out rows).";
-    var u = model.utility, m = metric(), without = u.share ? L.share(u.without_noise) : L.number(u.without_noise);
+    var u = model.utility, m = metric(sigma), without = u.share ? L.share(u.without_noise) : L.number(u.without_noise);
     if (m === null) return "What this noise costs is beyond the curve that was measured.";
     var v = L.metric(u, sigma), useless = u.higher_is_better ? v <= u.constant_model : v >= u.constant_model;
     return (useless ? "It leaves nothing of the model: " : "With this noise ") + u.metric + " is about " + m + ", " + without + " without noise.";
@@ -148,7 +189,7 @@
     });
   }
 
-  // Remarks in cards that do not move, or whose drawings do not.
+  // Remarks in cards that do not move.
   var remarks = [];
   function remark(ids, say) {
     ids.forEach(function (id) {
@@ -161,25 +202,16 @@
     });
   }
   remark(KEPT, function () { return "As audited, at σ = " + L.setting(model.sigma) + ": not recomputed for the noise chosen above."; });
-  remark(DRAWN, function (k) {
-    return "Drawings stand as audited, at σ = " + L.setting(model.sigma) + ": at the noise chosen above every η is ×" + L.number(k) + ".";
-  });
+  remark(["warnings"], function () { return "Of the audit, at σ = " + L.setting(model.sigma) + "."; });
 
-  function quoted(t) { return /^[A-Za-z0-9._\-\/,=:+@%]+$/.test(t) ? t : "'" + t.replace(/'/g, "'\\''") + "'"; }
   function command() {
-    var c = model.command, target = c.target;
+    var c = model.command;
     dial.command.parentNode.hidden = !c.start;
     if (!c.start) return;
-    var noise = target ? "--target-sd " + quoted(target[0] + "=" + L.typed(target[1] * sigma)) : "--sigma " + L.typed(sigma);
-    // A line breaks between words and nowhere else.
-    dial.command.textContent = "";
-    (c.start + " " + noise + " --out release").split(" ").forEach(function (word, i) {
-      if (i) dial.command.appendChild(document.createTextNode(" "));
-      dial.command.appendChild(make("span", word));
-    });
-    text(dial.remark, (target ? "A release adds noise in public units, where σ is another number: this line asks it for the same least error of " +
-      target[0] + ", in its own units, and its page says how often values are told apart." :
-      "A release adds noise in public units, where σ means another noise: its page says what holds there.") +
+    L.words(dial.command, c.start + " --sigma " + L.typed(sigma) + " --out release");
+    text(dial.remark, "A release adds noise in public units, where the same σ is another noise, so what this page says does not hold for it: " +
+      "the release is judged by itself, by its own page. Where that is not green, keep it to yourself, withdraw it, and take the σ that it names." +
+      (c.whole ? "" : " Add the options that the table was read with.") +
       (releases > 1 ? " Each of the " + L.count(releases) + " releases is one run of it; its ledger counts them together." : ""));
   }
 
@@ -197,10 +229,18 @@
     command();
     remarks.forEach(function (r) { r.p.hidden = !moved; if (moved) text(r.p, r.say(k)); });
     KEPT.forEach(function (id) { var e = document.getElementById(id); if (e) e.classList.toggle("kept", moved); });
-    if (moved) { follow(k); judge(k); limit(k); } else restore();
+    if (moved) { follow(k); redraw(k); judge(k); limit(k); } else restore();
     document.dispatchEvent(new CustomEvent("noise", { detail: { factor: k, sigma: sigma, releases: releases } }));
   }
+  function redraw(k) {
+    L.redraw({
+      factor: k, released: released(), sigma: sigma, seen: sigma * Math.sqrt(model.releases / releases),
+      value: model.utility ? L.metric(model.utility, sigma) : null,
+      write: function (kind, x) { return write[kind](x, k); },
+    });
+  }
   function restore() {
+    L.restore();
     following.forEach(function (f) { if (f.kind === "flag") f.e.hidden = f.hidden; else text(f.e, f.stated); });
     if (live) { live.remove(); live = null; }
     stated.hidden = false;
@@ -234,17 +274,7 @@
     if (g) choose(g[1] === model.sigma && releases === model.releases ? g[1] : Number(L.typed(g[1] * Math.sqrt(releases / model.releases))), releases, "goal");
   });
   dial.reset.addEventListener("click", function () { choose(model.sigma, model.releases); dial.range.focus(); });
-  dial.copy.addEventListener("click", function () {
-    var done = function (ok) { text(dial.copy, ok ? "Copied" : "Press Ctrl+C"); setTimeout(function () { text(dial.copy, "Copy the command"); }, 2000); };
-    var range = document.createRange(), selection = getSelection();
-    range.selectNodeContents(dial.command);
-    selection.removeAllRanges();
-    selection.addRange(range);
-    var ok = false;
-    try { ok = document.execCommand("copy"); } catch (e) { ok = false; }
-    if (ok || !navigator.clipboard) return done(ok);
-    navigator.clipboard.writeText(dial.command.textContent).then(function () { done(true); }, function () { done(false); });
-  });
+  L.copies(dial.copy, dial.command);
 
   // On paper stands what was audited.
   var kept = null;

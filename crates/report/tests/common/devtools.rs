@@ -27,6 +27,101 @@ impl Drop for Page {
     }
 }
 
+/// What a page of an audit says in cards that follow the noise: texts of cells and leads, of drawings, of hovers, by card. What
+/// moves with nothing (where the noise comes from, what it was audited at) is left out.
+pub const FOLLOWS: &str = r#"(function () {
+  var out = {};
+  function shown(e) {
+    e = e.cloneNode(true);
+    e.querySelectorAll("[hidden], .stated, .asaudited").forEach(function (h) { h.remove(); });
+    return same(e.textContent);
+  }
+  // Beyond its curve nothing is known of the utility: the page says so, a document has no number for it.
+  function same(text) { return text.replace(/≈ /g, "").replace(/off the curve/g, "unbounded").replace(/\s+/g, " ").trim(); }
+  out.head = [].map.call(document.querySelectorAll("header .meta, .tile"), shown);
+  ["who", "tell", "most", "least", "attributes", "whole", "noise", "score", "inference", "loss"].forEach(function (id) {
+    var card = document.getElementById(id);
+    if (!card) return;
+    var all = function (selector) { return [].slice.call(card.querySelectorAll(selector)); };
+    // Axes of the scatter plots end at round numbers, that of the noise at the one chosen; goals that are met already are not listed.
+    var said = id === "loss" || id === "noise" ? [] : all("thead th, p.lead, .rest pre > span, svg text, .legend");
+    var rows = all("tbody tr").filter(function (r) { return id !== "noise" || /^largest η/.test(r.textContent); });
+    out[id] = said.map(shown).concat(rows.map(function (r) { return [].map.call(r.cells, shown).join(" | "); }),
+      all("[data-tip]").filter(function (e) { return !e.matches(".dots, .here"); }).map(function (e) { return same(e.getAttribute("data-tip")); }),
+      all("svg.chart").map(function (e) { return same(e.getAttribute("aria-label")); })).sort();
+  });
+  return out;
+})()"#;
+
+/// Whether two such answers say the same, numbers to the three digits that are shown.
+pub fn same_numbers(here: &Value, there: &Value, what: &str) {
+    let cards = |v: &Value| v.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(cards(here), cards(there), "{what}");
+    for card in cards(here) {
+        let texts = |v: &Value| -> Vec<(String, Vec<f64>)> {
+            let all = v[&card].as_array().unwrap().iter().map(|t| numbers_of(t.as_str().unwrap()));
+            let mut all: Vec<_> = all.collect();
+            // Rows that a number orders may change places with a neighbour that it equals.
+            all.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.partial_cmp(&b.1).unwrap()));
+            all
+        };
+        let (a, b) = (texts(here), texts(there));
+        assert_eq!(a.len(), b.len(), "{what}, {card}: {here} {there}");
+        for (a, b) in a.iter().zip(&b) {
+            assert_eq!(a.0, b.0, "{what}, {card}");
+            assert_eq!(a.1.len(), b.1.len(), "{what}, {card}: {a:?} {b:?}");
+            let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 0.011 * x.abs().max(y.abs()) + 1e-12;
+            assert!(a.1.iter().zip(&b.1).all(near), "{what}, {card}: {a:?} {b:?}");
+        }
+    }
+}
+
+/// A text without its numbers, and these.
+fn numbers_of(text: &str) -> (String, Vec<f64>) {
+    let (mut words, mut numbers, mut digits) = (String::new(), vec![], String::new());
+    let superscript = |c: char| "⁻⁰¹²³⁴⁵⁶⁷⁸⁹".chars().position(|s| s == c);
+    let flush = |digits: &mut String, words: &mut String, numbers: &mut Vec<f64>| {
+        if !digits.is_empty() {
+            let end = digits.len() - digits.trim_end_matches(['.', ',']).len();
+            let tail = digits.split_off(digits.len() - end);
+            numbers.extend(digits.replace(',', "").parse::<f64>().ok());
+            words.push('#');
+            words.push_str(&tail);
+            digits.clear();
+        }
+    };
+    let text = text.replace("×10", "e");
+    let mut power = String::new();
+    for c in text.chars().chain([' ']) {
+        if !power.is_empty() || (c == 'e' && digits.ends_with(|d: char| d.is_ascii_digit())) {
+            match superscript(c) {
+                None if power.is_empty() => {
+                    power.push('e');
+                    continue;
+                }
+                Some(0) => power.push('-'),
+                Some(k) => power.push_str(&(k - 1).to_string()),
+                None => {
+                    digits.push_str(if power.len() > 1 { &power } else { "" });
+                    let was_letter = power.len() == 1;
+                    power.clear();
+                    flush(&mut digits, &mut words, &mut numbers);
+                    words.push_str(if was_letter { "e" } else { "" });
+                    words.push(c);
+                }
+            }
+            continue;
+        }
+        if c.is_ascii_digit() || ((c == '.' || c == ',') && !digits.is_empty()) {
+            digits.push(c);
+        } else {
+            flush(&mut digits, &mut words, &mut numbers);
+            words.push(c);
+        }
+    }
+    (words, numbers)
+}
+
 fn wait<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -107,22 +202,67 @@ impl Page {
             page.call(&format!("{domain}.enable"), json!({}));
         }
         page.width(width);
-        page.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
-        wait("the page", || {
-            (page.eval("document.readyState + location.protocol") == "completefile:").then_some(())
-        });
+        page.go(file);
         page
+    }
+
+    /// Opens another file in the same browser.
+    pub fn go(&mut self, file: &Path) {
+        // Another address each time: one that differs by its anchor alone would not be loaded.
+        self.call("Page.navigate", json!({ "url": "about:blank" }));
+        wait("an empty page", || {
+            (self.eval("document.readyState + location.protocol") == "completeabout:").then_some(())
+        });
+        self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
+        wait("the page", || {
+            (self.eval("document.readyState + location.protocol") == "completefile:").then_some(())
+        });
+        // What the page puts off until it has been shown.
+        self.eval("new Promise(function (done) { setTimeout(done, 0); })");
+    }
+
+    /// Chooses a noise and how often it is released, as a reader types them.
+    pub fn dial(&mut self, sigma: f64, releases: u32) {
+        for (dial, value) in [("sigma", sigma.to_string()), ("releases", releases.to_string())] {
+            self.eval(&format!(
+                "(function () {{ var e = document.querySelector('[data-dial={dial}]'); e.value = '{value}'; \
+                 e.dispatchEvent(new Event('input')); }})()"
+            ));
+        }
     }
 
     /// Sets the width.
     pub fn width(&mut self, width: u32) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
+        // What follows the width does so with the next picture.
+        self.eval(
+            "new Promise(function (done) { requestAnimationFrame(function () { setTimeout(done, 0); }); })",
+        );
     }
 
     /// Shows the page as on paper, or as on a screen.
     pub fn paper(&mut self, paper: bool) {
         self.call("Emulation.setEmulatedMedia", json!({ "media": if paper { "print" } else { "screen" } }));
+    }
+
+    /// Shows the page in the dark, or in the light.
+    pub fn dark(&mut self, dark: bool) {
+        let scheme = json!({ "name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" } });
+        self.call("Emulation.setEmulatedMedia", json!({ "media": "screen", "features": [scheme] }));
+    }
+
+    /// The page as a printer gets it: a PDF, as base 64.
+    pub fn pdf(&mut self) -> String {
+        let printed = self.call("Page.printToPDF", json!({ "printBackground": true }));
+        printed["data"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A picture of the whole page, as base 64 of a PNG.
+    pub fn picture(&mut self) -> String {
+        let taken =
+            self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        taken["data"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The value of an expression.

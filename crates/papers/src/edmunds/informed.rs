@@ -1,0 +1,317 @@
+//! Tables 3.4 and A.1, figure 3.4: digits 0 and 1, one logit, full batches: the models that the informed adversary attacks.
+
+use super::super::data::{Images, digits};
+use super::super::images::summary;
+use super::super::mueller::said;
+use super::super::{Context, Findings};
+use super::batch_norm;
+use super::epsilon;
+use super::run::{DELTA, records};
+use super::tables::{Printed, row};
+use leakscope::Result;
+use leakscope_core::num::Summary;
+use leakscope_net::engine::evaluate;
+use leakscope_net::leak::Label;
+use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
+use leakscope_net::preset::preset;
+use leakscope_net::random::{Generator, Purpose};
+use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
+use leakscope_net::{Clip, Network, Shape};
+use leakscope_report::format;
+use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
+
+pub(super) const SIGMA: f64 = 0.05;
+pub(super) const CLIP: Clip = Clip::Gelu { bound: 10.0 };
+pub(super) const RATE: f64 = 0.1;
+
+/// The records: public, known to the adversary, to learn from, to attack.
+pub(super) struct Pool {
+    pub(super) images: Images,
+    test: Images,
+    pub(super) parts: [usize; 4],
+}
+
+pub(super) fn pool(context: &Context<'_>) -> Result<Pool> {
+    let (train, test) = digits(context)?;
+    let (images, test) = (train.of(&[0, 1]), test.of(&[0, 1]));
+    let parts = match (context.full, context.synthetic) {
+        (true, _) => [1000, 1000, 9500, 500],
+        // no fewer than a record has values
+        (false, false) => [1000, 1000, 1600, 200],
+        (false, true) => [40, 40, 0, 0],
+    };
+    Ok(Pool { images, test, parts })
+}
+
+/// Where every model starts: Glorot normal, bias N(0, 0.01²).
+pub(super) fn start(d: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Generator::new(seed, Purpose::Weights, 0);
+    let scale = (2.0 / (d + 1) as f64).sqrt();
+    (0..=d).map(|i| rng.normal() * if i == d { 1e-2 } else { scale }).collect()
+}
+
+/// Which parameters are trained: all, or the larger half.
+pub(super) fn trained(start: &[f64], half: bool) -> Vec<bool> {
+    let mut sizes: Vec<f64> = start.iter().map(|v| v.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let least = if half { sizes[sizes.len() / 2] } else { 0.0 };
+    start.iter().map(|v| v.abs() >= least).collect()
+}
+
+pub(super) struct Ran {
+    accuracy: f64,
+    dfil: Option<Summary>,
+    steps: Vec<Perturbed>,
+    /// What was added in every step, where that is a constant.
+    pub(super) added: Vec<Vec<f64>>,
+}
+
+/// Full batches of the known records; noise and a perturbation where they are asked for.
+pub(super) fn train(
+    context: &Context<'_>,
+    pool: &Pool,
+    (sigma, half, how): (f64, bool, Option<Perturbing>),
+    steps: u64,
+) -> Result<Ran> {
+    let [public, known, ..] = pool.parts;
+    let d = pool.images.size();
+    let theta = start(d, context.seed);
+    let keep = trained(&theta, half);
+    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(said)?;
+    let single: Vec<f32> = theta.iter().map(|v| *v as f32).collect();
+    let mut net = Network::<f32>::with_parameters(spec, &single).map_err(said)?;
+    net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(said)?;
+    let data = records(&pool.images, public, known, 1)?;
+    let lesson = records(&pool.images, 0, public, 1)?;
+    let test = records(&pool.test, 0, pool.test.labels.len(), 1)?;
+    let config = TrainConfig {
+        optimizer: Optimizer::adam(),
+        learning_rate: RATE,
+        weight_decay: 0.0,
+        sampling: Sampling::Poisson { rate: 1.0 },
+        privacy: (sigma > 0.0).then_some(Privacy { clip: CLIP, sigma }),
+        tracking: if sigma > 0.0 { Tracking::Every { probes: 10 } } else { Tracking::Off },
+        label: Label::Public,
+        delta: DELTA,
+        seed: context.seed,
+        randomness: Randomness::SeededNotPrivate,
+        divisor: None,
+        filter: None,
+    };
+    let mut trainer = Trainer::new(net, &data, config).map_err(said)?;
+    if let Some(how) = how {
+        trainer.perturb(how, &lesson).map_err(said)?;
+    }
+    let (mut perturbed, mut added) = (vec![], vec![]);
+    for _ in 0..steps {
+        context.check()?;
+        trainer.step().map_err(said)?;
+        perturbed.extend(trainer.perturbed());
+        added.extend(trainer.added().map(<[f64]>::to_vec));
+    }
+    let dfil: Vec<f64> =
+        trainer.budgets().map_err(said)?.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
+    let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
+    Ok(Ran { accuracy, dfil: (!dfil.is_empty()).then(|| summary(&dfil)), steps: perturbed, added })
+}
+
+/// Epochs of a perturbation before the first step.
+pub(super) fn epochs(context: &Context<'_>) -> u64 {
+    match (context.full, context.synthetic) {
+        (true, _) => 200,
+        (false, false) => 60,
+        (false, true) => 3,
+    }
+}
+
+pub(super) fn said_of(context: &Context<'_>, pool: &Pool) -> Vec<String> {
+    let [public, known, learn, targets] = pool.parts;
+    let mut out = vec![format!(
+        "Digits 0 and 1 in file order: {public} public, {known} known to the adversary, {learn} to learn from, {targets} to \
+         attack. One logit, Adam with learning rate 0.1, five full batches, smooth clip 10, σ = 0.05."
+    )];
+    if !context.full {
+        out.push(
+            "A part of the published size, which `--full` runs: 9,500 models to learn from, 500 to attack, 100 epochs of the \
+             adversary, 200 of the perturbation."
+                .into(),
+        );
+    }
+    out
+}
+
+/// Its name, whether half of the parameters are trained, what is added, and the published row.
+type Method = (&'static str, bool, Option<Perturbing>, Option<[Printed; 4]>);
+
+/// Table 3.4: accuracy and dFIL of the models that are attacked.
+pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
+    let pool = pool(context)?;
+    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    for (steps, paper) in [(1, 389.9752), (2, 697.6610), (3, 996.0350), (4, 1294.4090), (5, 1571.4291)] {
+        let name = format!("ε after {steps} full batches, δ = 10⁻⁹");
+        found.rows.push(Row::within(name, (paper, 4), 1e-4, epsilon(SIGMA, 1.0, steps)?));
+    }
+    let usual = Perturbing { epochs: epochs(context), ..Perturbing::default() };
+    let of = |variant| Some(Perturbing { variant, ..usual });
+    let open = train(context, &pool, (0.0, false, None), 5)?;
+    found.rows.push(row("SGD: accuracy", (0.9964, 0.0005), open.accuracy));
+    let mut means: Vec<(&str, f64)> = vec![];
+    let methods: [Method; 5] = [
+        (
+            "DPSGD",
+            false,
+            None,
+            Some([(0.9951, 0.0011), (4.1469, 0.0622), (1.4096, 0.1710), (1.4521, 0.1506)]),
+        ),
+        ("Prune", true, None, Some([(0.9924, 0.0031), (2.9422, 0.2106), (1.0357, 0.0401), (1.0180, 0.0670)])),
+        (
+            "FIM, as in the thesis",
+            true,
+            of(Variant::Thesis),
+            Some([(0.9975, 0.0008), (2.3875, 0.0286), (0.5713, 0.0217), (0.5339, 0.0392)]),
+        ),
+        ("FIM, constant", true, of(Variant::Constant), None),
+        ("FIM, average", true, of(Variant::Average), None),
+    ];
+    for (name, half, how, paper) in methods {
+        let ran = train(context, &pool, (SIGMA, half, how), 5)?;
+        let Some(d) = &ran.dfil else { continue };
+        let ours = [ran.accuracy, d.max, d.mean, d.p50];
+        for (i, column) in ["accuracy", "largest dFIL", "mean dFIL", "median dFIL"].iter().enumerate() {
+            let name = format!("{name}: {column}");
+            found.rows.push(match paper {
+                Some(paper) => row(name, paper[i], ours[i]),
+                None => Row::ours(name, ours[i]),
+            });
+        }
+        if let Some(last) = ran.steps.last() {
+            found
+                .rows
+                .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
+        }
+        means.push((name, d.mean));
+    }
+    for pair in means.windows(2).take(2) {
+        let [(more, a), (less, b)] = [pair[0], pair[1]];
+        found.claims.push(Claim::new(
+            format!("{less} has a smaller mean dFIL than {more}."),
+            b < a,
+            format!("{} against {}.", format::number(b), format::number(a)),
+        ));
+    }
+    Ok(found)
+}
+
+/// Table A.1: with and without batch norm.
+pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
+    let pool = pool(context)?;
+    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    found.rows.push(Row::printed("ε of one full batch, δ = 10⁻⁹", 389.9752, 4, epsilon(SIGMA, 1.0, 1)?));
+    let all = if context.full { 1000 } else { epochs(context).div_ceil(6) };
+    let usual = Perturbing {
+        epochs: all,
+        learning_rate: 0.01,
+        weight_decay: 0.2,
+        fresh: true,
+        ..Perturbing::default()
+    };
+    let mut largest = vec![];
+    for (name, variant, paper) in [
+        (
+            "batch norm (a constant)",
+            Variant::Thesis,
+            [(0.9685, 0.0008), (0.6216, 0.0223), (0.4406, 0.0058), (0.4433, 0.0072)],
+        ),
+        (
+            "static standardisation (a network)",
+            Variant::Network,
+            [(0.9614, 0.0238), (3.2741, 1.9908), (0.4239, 0.0124), (0.4086, 0.0285)],
+        ),
+    ] {
+        let ran = train(context, &pool, (SIGMA, true, Some(Perturbing { variant, ..usual })), 1)?;
+        let Some(d) = &ran.dfil else { continue };
+        largest.push(d.max);
+        let ours = [ran.accuracy, d.max, d.mean, d.p50];
+        for (i, column) in ["accuracy", "largest dFIL", "mean dFIL", "median dFIL"].iter().enumerate() {
+            found.rows.push(row(format!("{name}: {column}"), paper[i], ours[i]));
+        }
+        if let Some(last) = ran.steps.last() {
+            found.rows.push(Row::ours(format!("{name}: difference between records"), last.spread));
+            found
+                .rows
+                .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
+        }
+    }
+    if let [constant, network] = largest[..] {
+        found.claims.push(Claim::new(
+            "The largest dFIL is smaller with batch norm.",
+            constant < network,
+            format!("{} against {}.", format::number(constant), format::number(network)),
+        ));
+    }
+    let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
+    let spread = batch_norm::spread(&lesson, 24, context.seed)?;
+    found.rows.extend(spread.rows());
+    found.method.push(spread.said());
+    found.method.push(
+        "The network here reads the image alone, standardised by constants, with one hidden layer of 64: the thesis’s has two \
+         convolutions and reads label, parameters and gradient besides."
+            .into(),
+    );
+    Ok(found)
+}
+
+/// Figure 3.4: what the perturbation is, in the first step and the others.
+pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
+    let pool = pool(context)?;
+    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut series = vec![];
+    for (name, variant) in [
+        ("as in the thesis", Variant::Thesis),
+        ("constant", Variant::Constant),
+        ("average", Variant::Average),
+    ] {
+        let how = Perturbing { variant, epochs: epochs(context), ..Perturbing::default() };
+        let ran = train(context, &pool, (SIGMA, true, Some(how)), 5)?;
+        let points: Vec<[f64; 2]> =
+            ran.steps.iter().enumerate().map(|(t, p)| [(t + 1) as f64, p.cosine]).collect();
+        if let Some(first) = ran.steps.first() {
+            let what = format!("{name}: cosine with the average public gradient, first step");
+            found.rows.push(Row::ours(what, first.cosine));
+            if variant == Variant::Thesis {
+                found.claims.push(Claim::new(
+                    "“The high cosine similarity implies that FIM is learning the average gradient of the public data”: it is \
+                     above 0.9 in the first step.",
+                    first.cosine > 0.9,
+                    format!(
+                        "{} after {} epochs. It could not be a function of the image: see below.",
+                        format::number(first.cosine),
+                        epochs(context)
+                    ),
+                ));
+            }
+            found.rows.push(Row::ours(format!("{name}: norm, first step"), first.norm));
+            found.rows.push(Row::ours(format!("{name}: difference between records"), first.spread));
+        }
+        series.push(PointSeries::new(name, points));
+    }
+    let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
+    let spread = batch_norm::spread(&lesson, 24, context.seed)?;
+    found.rows.extend(spread.rows());
+    found.method.push(spread.said());
+    found.figures.push(Figure {
+        file: "edmunds-fig3.4".into(),
+        title: "Figure 3.4: cosine of the perturbation with the average public gradient".into(),
+        caption: "The thesis draws the first step. That of the average is 1 or −1 by definition.".into(),
+        panels: vec![Panel {
+            title: "cosine".into(),
+            content: Content::Curves {
+                x: AxisTitle::linear("private step"),
+                y: AxisTitle::linear("cosine with the average public gradient"),
+                series,
+                levels: vec![(1.0, "the same direction".into())],
+            },
+        }],
+    });
+    Ok(found)
+}

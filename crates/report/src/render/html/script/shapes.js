@@ -1,0 +1,42 @@
+// What if the noise had another shape: what the document holds of each, and the verdict by the same rules.
+(function (L) {
+  "use strict";
+  var card = document.getElementById("what-if"), shapes = L.data.shapes;
+  if (!card || !shapes) return;
+  var CLASSES = ["good", "care", "bad"], part = {}, own = 0;
+  Array.prototype.forEach.call(card.querySelectorAll("[data-shape]"), function (e) { part[e.getAttribute("data-shape")] = e; });
+  shapes.offered.forEach(function (s, i) {
+    var option = document.createElement("option");
+    option.textContent = s.name + (s.audited ? " (as audited)" : "");
+    part.choice.appendChild(option);
+    if (s.audited) own = i;
+  });
+  var verdict = document.querySelector("section.verdict"), remark = document.createElement("p");
+  remark.className = "say asaudited";
+  remark.hidden = true;
+  verdict.appendChild(remark);
+  function show() {
+    var s = shapes.offered[part.choice.selectedIndex], said;
+    part.reset.disabled = s.audited;
+    document.body.classList.toggle("moved", !s.audited);
+    remark.hidden = s.audited;
+    remark.textContent = "Of the noise as audited, of " + shapes.offered[own].name + " shape: what is known of " + s.name + " noise stands under “What if”.";
+    part.outcome.className = "outcome";
+    if (s.audited) said = "As audited: " + verdict.querySelector(".level").textContent + ". " + s.says;
+    else {
+      var decision = L.decide(shapes.rules, s.facts);
+      said = (s.facts.over_limit ? "Over the limit" : shapes.headlines[decision.colour]) + ": " + decision.grounds.map(function (g) { return g.fact + " " + g.shown + "; "; }).join("") +
+        "how often values are told apart was computed for the shape of the audit alone. " + s.says;
+      part.outcome.className = "outcome dot-" + CLASSES[decision.colour];
+    }
+    part.outcome.textContent = said;
+    part.command.parentNode.hidden = !s.command;
+    L.words(part.command, s.command);
+  }
+  part.choice.addEventListener("change", show);
+  part.reset.addEventListener("click", function () { part.choice.selectedIndex = own; show(); part.choice.focus(); });
+  L.copies(part.copy, part.command);
+  addEventListener("beforeprint", function () { part.choice.selectedIndex = own; show(); });
+  part.choice.selectedIndex = own;
+  show();
+})(Leakscope);

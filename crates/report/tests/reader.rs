@@ -1,0 +1,202 @@
+//! Every kind of page as somebody reads it: by its contents, on a narrow screen, on paper, by keys alone; and one that was changed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "common/chrome.rs"]
+mod chrome;
+mod common;
+#[path = "common/devtools.rs"]
+mod devtools;
+
+use common::pages::every_kind;
+use devtools::Page;
+use std::path::{Path, PathBuf};
+
+/// A page's kind, its text and its file.
+type Written = (&'static str, String, PathBuf);
+
+/// A browser, and a file for every kind of page.
+fn opened(test: &str) -> Option<(Page, Vec<Written>)> {
+    let browser = chrome::browser()?;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let pages: Vec<_> = every_kind()
+        .into_iter()
+        .map(|(name, html)| {
+            let file = folder.join(format!("{}.html", name.replace(' ', "-")));
+            std::fs::write(&file, &html).unwrap();
+            (name, html, file)
+        })
+        .collect();
+    let first = pages[0].2.clone();
+    Some((Page::open(browser, &folder.join("profile"), &first, 1400), pages))
+}
+
+#[test]
+fn contents_lead_to_every_section_and_make_room() {
+    let Some((mut page, pages)) = opened("contents") else { return };
+    for (name, _, file) in &pages {
+        page.width(1400);
+        page.go(file);
+        let ids = "[].map.call(document.querySelectorAll('section'), function (s) { return s.id; })";
+        let ids = page.eval(ids);
+        let ids: Vec<&str> = ids.as_array().unwrap().iter().map(|i| i.as_str().unwrap()).collect();
+        assert!(ids.iter().all(|id| !id.is_empty()), "{name}: {ids:?}");
+        let broken = page.eval(
+            "[].filter.call(document.querySelectorAll('a[href^=\"#\"]'), function (a) { var t = document.getElementById(a.getAttribute('href').slice(1)); \
+             return !t || !a.textContent.trim(); }).length",
+        );
+        assert_eq!(broken, 0, "{name}");
+        let twice = page.eval(
+            "(function () { var seen = {}; return [].map.call(document.querySelectorAll('[id]'), function (e) { return e.id; })\
+             .filter(function (id) { var was = seen[id]; seen[id] = true; return was; }).join(' '); })()",
+        );
+        assert_eq!(twice, "", "{name}");
+        if page.eval("!document.querySelector('.contents')") == true {
+            let cards = page.eval("document.querySelectorAll('section.card:not([hidden])').length");
+            assert!(cards.as_u64().unwrap() < 4, "{name} has {cards} cards and no contents");
+            continue;
+        }
+        // Beside the page where there is room, and every visible card is in it.
+        let beside = page.eval(
+            "document.querySelector('.contents').getBoundingClientRect().right <= document.querySelector('main > section').getBoundingClientRect().left \
+             && document.querySelector('.contents details').open",
+        );
+        assert_eq!(beside, true, "{name}");
+        let missing = page.eval(
+            "[].filter.call(document.querySelectorAll('section.card:not([hidden])'), function (s) { \
+             var a = document.querySelector('.contents a[href=\"#' + s.id + '\"]'); return !a || a.parentNode.hidden; }).length",
+        );
+        assert_eq!(missing, 0, "{name}");
+        page.width(400);
+        assert_eq!(page.eval("document.querySelector('.contents details').open"), false, "{name}");
+        page.eval("document.querySelector('.contents summary').focus()");
+        page.key("Enter");
+        assert_eq!(page.eval("document.querySelector('.contents details').open"), true, "{name}");
+        page.key("Tab");
+        page.key("Enter");
+        let target = page.eval("location.hash");
+        assert!(target.as_str().unwrap().len() > 1, "{name}: {target}");
+        page.paper(true);
+        assert_eq!(
+            page.eval("document.querySelector('.contents').getBoundingClientRect().height"),
+            0,
+            "{name}"
+        );
+        page.paper(false);
+    }
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_page_that_was_changed_says_so() {
+    let Some((mut page, pages)) = opened("changed") else { return };
+    for (name, html, file) in &pages {
+        page.go(file);
+        assert_eq!(page.eval("document.querySelectorAll('.edited').length"), 0, "{name}");
+        let mut changed = |what: &str, text: String| {
+            assert_ne!(&text, html, "{name}: {what}");
+            std::fs::write(file, text).unwrap();
+            page.go(file);
+            assert_eq!(
+                page.eval("document.querySelectorAll('.edited[role=alert]').length"),
+                1,
+                "{name}: {what}"
+            );
+            assert!(
+                page.text("body").starts_with("This page was changed after Leakscope wrote it."),
+                "{name}: {what}"
+            );
+        };
+        // A calmer headline, one digit, an attribute, a hidden card, the data of the script.
+        changed("the title", html.replacen("<title>", "<title>Fine. ", 1));
+        changed("a digit", one_digit_more(html, "<main>"));
+        changed("a style", html.replacen(":root{", ":root{--x:0;", 1));
+        changed(
+            "a card",
+            html.replacen("<section class=\"card\" id", "<section hidden class=\"card\" id", 1),
+        );
+        if html.contains("class=\"level\"") {
+            changed("the verdict", html.replacen("<p class=\"level\">", "<p class=\"level\">Not ", 1));
+        }
+        if html.contains("Leakscope.data = {\"moving\": {") {
+            changed("its data", one_digit_more(html, "Leakscope.data = {"));
+        }
+        std::fs::write(file, html).unwrap();
+        page.go(file);
+        assert_eq!(page.eval("document.querySelectorAll('.edited').length"), 0, "{name}");
+    }
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+/// The page with the first digit after a mark, that stands in its text, made another.
+fn one_digit_more(html: &str, mark: &str) -> String {
+    let start = html.find(mark).unwrap() + mark.len();
+    let mut inside = mark != "<main>";
+    let place = html[start..].char_indices().find(|&(_, c)| {
+        inside = match c {
+            '>' => true,
+            '<' => false,
+            _ => inside,
+        };
+        inside && c.is_ascii_digit()
+    });
+    let at = start + place.unwrap().0;
+    let digit = html.as_bytes()[at] - b'0';
+    format!("{}{}{}", &html[..at], (digit + 1) % 10, &html[at + 1..])
+}
+
+#[test]
+fn every_page_fits_a_narrow_screen_and_paper() {
+    let Some((mut page, pages)) = opened("narrow") else { return };
+    for (name, _, file) in &pages {
+        page.width(400);
+        page.go(file);
+        assert_eq!(page.eval("document.documentElement.scrollWidth <= innerWidth"), true, "{name}");
+        // Words are not cut: in every cell and tile there is room for its longest, but for names from the data.
+        let pdf = page.pdf();
+        assert!(pdf.starts_with("JVBERi") && pdf.len() > 10_000, "{name}");
+        page.width(1000);
+        page.paper(true);
+        let shown = page.eval(
+            "[].filter.call(document.querySelectorAll('#what-if, .explore, .tools, .print, .fold, .contents, .chips, button, input, select'), \
+             function (e) { return !e.closest('thead') && !e.classList.contains('pick') && e.getBoundingClientRect().height > 0; }).map(function (e) { return e.outerHTML.slice(0, 80); }).join(' ')",
+        );
+        assert_eq!(shown, "", "{name}");
+        page.paper(false);
+    }
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+/// By Tab alone a reader comes to everything that can be worked, in the order of the page, and sees where.
+#[test]
+fn every_page_works_by_keys_alone() {
+    let Some((mut page, pages)) = opened("keys") else { return };
+    for (name, _, file) in &pages {
+        page.width(1000);
+        page.go(file);
+        let stops = page.eval(
+            "(function () { var all = [].filter.call(document.querySelectorAll('a[href], button, input, select, summary, [tabindex=\"0\"]'), function (e) { \
+             return !e.disabled && e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }); }); window.stops = all; return all.length; })()",
+        );
+        let stops = stops.as_u64().unwrap().min(60);
+        for k in 0..stops {
+            page.key("Tab");
+            let at = page.eval("window.stops.indexOf(document.activeElement)");
+            let where_ = page.eval("document.activeElement.outerHTML.slice(0, 120)");
+            assert_eq!(at, k, "{name}: {where_}");
+            // An outline, or a stroke of a drawing.
+            let seen = page.eval(
+                "(function () { var s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0 || s.stroke !== 'none' && s.stroke !== ''; })()",
+            );
+            assert_eq!(seen, true, "{name}: {where_}");
+        }
+        // Nothing that a pointer can work is out of reach.
+        let out_of_reach = page.eval(
+            "[].filter.call(document.querySelectorAll('[onclick], :not(.rows *) > button[tabindex=\"-1\"], a:not([href])'), function (e) { return e.getClientRects().length > 0; }).length",
+        );
+        assert_eq!(out_of_reach, 0, "{name}");
+    }
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
