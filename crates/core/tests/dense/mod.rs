@@ -65,8 +65,8 @@ pub(crate) fn label(family: Family, i: usize, z: f64, u: f64, e: f64) -> f64 {
     match family {
         Family::Linear => z + 0.5 * e,
         // Every fifth is far out.
-        Family::Huber(_) => z + if i % 5 == 0 { 4.0 * e } else { 0.3 * e },
-        Family::Logistic | Family::SquaredHinge => f64::from(u8::from((z > 0.0) ^ (i % 4 == 0))),
+        Family::Huber(_) => z + if i.is_multiple_of(5) { 4.0 * e } else { 0.3 * e },
+        Family::Logistic | Family::SquaredHinge => f64::from(u8::from((z > 0.0) ^ i.is_multiple_of(4))),
         Family::Poisson => (z.exp() + 2.0 * u).floor(),
         Family::Gamma => (z + 0.4 * e).exp(),
         Family::Tweedie(_) => ((z + 0.4 * e).exp() - 0.6).max(0.0),
