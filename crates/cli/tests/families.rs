@@ -82,7 +82,7 @@ fn every_command_takes_every_family() {
             assert!((0.0..=1.0).contains(&number(&result["accuracy"])), "{target}: {result}");
         }
         json(&folder, &format!("bound --data {common} --secret site --sigma 0.5 --seed 1"));
-        json(&folder, &format!("calibrate --data {common} --secret site --sigmas 0.1,1 --seed 1"));
+        json(&folder, &format!("calibrate --data {common} --target-eta 0.5"));
         let released =
             folder.run(&format!("release {common} --sigma 0.5 --out out-{target} --tell-budget 1"));
         assert!([0, 1].contains(&released.code), "{target}: {}", released.stderr);
