@@ -139,7 +139,7 @@ impl People {
             shape: None,
         };
         let mut w = vec![];
-        let model = (Family::Linear, Penalty { l2: L2, intercept: true });
+        let model = (Family::Linear, Penalty::new(L2, true));
         balance(&table, model, &options, |_, fit, _| {
             w.clone_from(&fit.w);
             Ok(())

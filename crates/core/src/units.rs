@@ -396,7 +396,17 @@ impl Units {
             w.push(encoded.w[d] - o.iter().zip(&w).map(|(o, w)| o * w).sum::<f64>());
         }
         let base = encoded.n as f64 * encoded.penalty.l2;
-        let strength = t.iter().map(|t| base * t * t).collect();
+        let mut strength: Vec<f64> = t.iter().map(|t| base * t * t).collect();
+        if let Some(of_intercept) = encoded.penalty.on_intercept(encoded.n) {
+            if o.iter().any(|o| *o != 0.0) {
+                return Err(Error::NotApplicable {
+                    what: "a penalty on the intercept",
+                    setting: "columns that are centred",
+                    advice: "take the columns as they are (scale none)",
+                });
+            }
+            strength.push(of_intercept);
+        }
         let penalty = Penalty { intercept: self.intercept, ..encoded.penalty };
         Ok(FitInUnits { fit: Fit { w, hessian, gradient, penalty, ..encoded.clone() }, strength })
     }

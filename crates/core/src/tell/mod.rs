@@ -263,6 +263,13 @@ impl<'a> Models<'a> {
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
             return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
         }
+        if !fit.family.self_concordant() {
+            return Err(Error::NotApplicable {
+                what: "telling two values apart by refits",
+                setting: "a loss whose curvature jumps",
+                advice: "how far a refit is from exact is not known: take another model",
+            });
+        }
         let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
         let whitening = noise.whitening(p)?;
         let mut reach = 0.0_f64;

@@ -77,18 +77,21 @@ fn subjects<'a>(
         let distance = match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => high.code - low.code,
             TargetCoding::Classes(_) => 1.0,
-            TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(1.0),
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+                TYPICAL * target_spread(encoding).unwrap_or(1.0)
+            }
         };
         let name = encoding.target.name.as_str();
         let exposure = distance * measured.label.max;
         let chosen = chosen(name);
         let candidates = match &encoding.target.coding {
             TargetCoding::Classes(classes) if !chosen => classes.len(),
-            TargetCoding::Number | TargetCoding::Count if !chosen => QUANTILES,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
             TargetCoding::Classes(_)
             | TargetCoding::TwoClass { .. }
             | TargetCoding::Number
-            | TargetCoding::Count => 2,
+            | TargetCoding::Count
+            | TargetCoding::Positive => 2,
         };
         all.push(Subject { attribute: None, name, exposure, candidates, chosen });
     }

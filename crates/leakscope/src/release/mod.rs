@@ -181,7 +181,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         when: created.clone(),
         target: encoding.target.name.clone(),
         weights: encoding.weights.clone(),
-        family: request.family.name().into(),
+        family: request.family.into(),
         l2: request.l2,
         sigma: prepared.sigma(),
         eta_mean: prepared.measured().0,

@@ -183,7 +183,7 @@ fn listed_class(encoding: &Encoding, least: u64) -> Option<&Class> {
     let (classes, needed): (Vec<&Class>, u64) = match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
         TargetCoding::Classes(classes) => (classes.iter().collect(), 2),
-        TargetCoding::Number | TargetCoding::Count => (vec![], 0),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => (vec![], 0),
     };
     let least = if encoding.target.origin == Origin::ReadOffData { least.max(needed) } else { needed };
     classes.into_iter().find(|c| c.count == least)
@@ -255,11 +255,12 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
         let chosen = chosen(name);
         let candidates = match &encoding.target.coding {
             TargetCoding::Classes(classes) if !chosen => classes.len(),
-            TargetCoding::Number | TargetCoding::Count if !chosen => QUANTILES,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
             TargetCoding::Classes(_)
             | TargetCoding::TwoClass { .. }
             | TargetCoding::Number
-            | TargetCoding::Count => 2,
+            | TargetCoding::Count
+            | TargetCoding::Positive => 2,
         };
         all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
@@ -428,7 +429,9 @@ fn distance_of_label(encoding: &Encoding) -> f64 {
         TargetCoding::TwoClass { low, high } => high.code - low.code,
         TargetCoding::Classes(_) => 1.0,
         // A spread that is not known must not calm anybody.
-        TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(f64::MAX),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+            TYPICAL * target_spread(encoding).unwrap_or(f64::MAX)
+        }
     }
 }
 

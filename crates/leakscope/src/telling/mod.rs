@@ -105,6 +105,14 @@ pub(crate) fn tried<'s>(
     let most = Budget::of(request).work(!fit.family.constant_curvature());
     let p = fit.w.len() as f64;
     let work = Work { look: p, pair: p, coefficients: p, most };
+    if !fit.family.self_concordant() {
+        let left_out_because =
+            "The curvature of this loss jumps, so that how far a refit is from exact is not known."
+                .to_owned();
+        let left_out = subjects.0.iter().map(|s| s.name.to_owned()).collect();
+        let tell = Tell { left_out, left_out_because: Some(left_out_because), ..empty(request) };
+        return Ok((vec![], tell));
+    }
     tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
 
@@ -167,7 +175,10 @@ pub(crate) fn tried_balanced<'s>(
     let explained = |e| explain(e, encoding, request.l2);
     let vectors = match &encoding.target.coding {
         TargetCoding::Classes(classes) => classes.len(),
-        TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => 1,
+        TargetCoding::TwoClass { .. }
+        | TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive => 1,
     };
     let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
     // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
@@ -215,6 +226,22 @@ struct Work {
     most: f64,
 }
 
+/// A table of answers without any.
+fn empty(request: &Request) -> Tell {
+    let budget = match request.tell_budget {
+        None => Some(Allowance::All),
+        Some(seconds) if seconds == TELL_BUDGET => None,
+        Some(seconds) => Some(Allowance::Seconds(seconds)),
+    };
+    Tell {
+        attributes: vec![],
+        left_out: vec![],
+        left_out_because: None,
+        protect_at: request.protect_at,
+        budget,
+    }
+}
+
 /// Asks about every subject that there is time for.
 fn tried_by<'s>(
     request: &Request,
@@ -224,18 +251,7 @@ fn tried_by<'s>(
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
-    let budget = match request.tell_budget {
-        None => Some(Allowance::All),
-        Some(seconds) if seconds == TELL_BUDGET => None,
-        Some(seconds) => Some(Allowance::Seconds(seconds)),
-    };
-    let mut tell = Tell {
-        attributes: vec![],
-        left_out: vec![],
-        left_out_because: None,
-        protect_at: request.protect_at,
-        budget,
-    };
+    let mut tell = empty(request);
     if encoding.pca.is_some() {
         // A value of a column is no value of a component.
         tell.left_out = subjects.iter().filter(|s| !s.is_label()).map(|s| s.name.into()).collect();

@@ -73,7 +73,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 TargetCoding::Classes(classes) => {
                     Some(about_classes(encoding, classes, (0..classes.len()).collect()))
                 }
-                TargetCoding::Number | TargetCoding::Count => spread.and_then(|d| {
+                TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => spread.and_then(|d| {
                     let values = typical(&d, (0.0, 1.0), encoding.target.bounds)?;
                     let others = values.iter().map(|(v, _)| *v).collect();
                     let question = Question::Own { column: None, others };
@@ -96,7 +96,10 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
 fn is_number(encoding: &Encoding, subject: &Subject<'_>) -> bool {
     match subject.attribute {
         Some(a) => a.kind == Kind::Number,
-        None => matches!(encoding.target.coding, TargetCoding::Number | TargetCoding::Count),
+        None => matches!(
+            encoding.target.coding,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive
+        ),
     }
 }
 
@@ -158,7 +161,7 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
             };
             Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
         }
-        TargetCoding::Number | TargetCoding::Count => {
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
             let values = numbers(pair)?;
             Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
         }
@@ -304,6 +307,10 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             let is_count = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Count);
             if is_count && a.0.min(b.0) < 0.0 {
                 return Err(wrong(pair, "is a count: expected numbers that are not negative"));
+            }
+            let is_positive = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Positive);
+            if is_positive && a.0.min(b.0) <= 0.0 {
+                return Err(wrong(pair, "is a positive number: expected two of them"));
             }
             a.0 == b.0
         } else {

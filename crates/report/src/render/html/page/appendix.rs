@@ -88,7 +88,7 @@ fn model(audit: &Audit) -> Html {
     };
     let gradient = format!("{} (tolerance {})", format::number(m.gradient), format::setting(m.tolerance));
     let mut rows = vec![
-        ("family", m.family.name().to_owned()),
+        ("family", m.family.to_string()),
         ("l2", format::setting(m.l2)),
         ("intercept", if m.intercept { "yes, not regularised" } else { "none" }.to_owned()),
         ("how", fitted),

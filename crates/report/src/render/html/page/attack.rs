@@ -272,7 +272,13 @@ fn rests_on(a: &Attack) -> Html {
                 "Black box: sees the record’s other values, its label and the probabilities that the released model gives; takes \
                  the value under which its label is most probable, weighed by how frequent each value is (Fredrikson 2014)."
             }
-            ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => {
+            ModelKind::Linear
+            | ModelKind::Logistic
+            | ModelKind::Poisson
+            | ModelKind::Gamma
+            | ModelKind::Tweedie(_)
+            | ModelKind::SquaredHinge
+            | ModelKind::Huber(_) => {
                 "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
                  much it errs on the training rows (Fredrikson 2014)."
             }

@@ -16,8 +16,8 @@ pub fn release_page(r: &Release) -> String {
     let s = &r.subject;
     let (title, columns) = (format!("a model of {}", s.target), r.mechanism.units.len() as u64);
     let facts = format!(
-        "{} regression · {} · λ = {}{}",
-        s.family.name(),
+        "{} · {} · λ = {}{}",
+        s.family.title(),
         format::counted(columns, "column"),
         format::setting(s.l2),
         match s.classes.as_deref() {
@@ -140,7 +140,13 @@ fn mechanism(r: &Release) -> String {
                 Source::Records => "The shape was read off the records.",
             };
             let contrasts = match r.subject.family {
-                ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => "",
+                ModelKind::Linear
+                | ModelKind::Logistic
+                | ModelKind::Poisson
+                | ModelKind::Gamma
+                | ModelKind::Tweedie(_)
+                | ModelKind::SquaredHinge
+                | ModelKind::Huber(_) => "",
                 ModelKind::Softmax => {
                     " It is the noise on contrasts of the classes, each against the mean of those before it and of length one: the \
                      coefficients of all classes sum to zero in every column, with noise or without."
