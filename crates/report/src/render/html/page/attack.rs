@@ -3,6 +3,7 @@
 use crate::document::attack::{Attack, AttackResult};
 use crate::figure::Claim;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{
@@ -26,6 +27,7 @@ const fn slot(attack: Attacker) -> usize {
 
 /// Attacks as one self-contained HTML page.
 pub fn attack_page(a: &Attack) -> String {
+    let a = &if a.redact { redacted(a) } else { a.clone() };
     let (subject, facts) = words::subject(&a.subject);
     let title = format!("Guessing {} from {subject}", a.secret.name);
     let facts = format!("{facts} · {} · seed {}", format::counted(a.trials, "trial"), a.seed);

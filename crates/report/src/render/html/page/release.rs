@@ -4,7 +4,7 @@ use crate::document::noise::Source;
 use crate::document::release::{Means, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
-use crate::render::html::markup::{Html, fill};
+use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::verdict::of_release;
@@ -203,9 +203,12 @@ fn coefficients(r: &Release) -> Html {
         numbers("95% interval"),
         numbers("p"),
     ];
-    let lines = others.iter().map(|(name, value)| fill("{}  {}", &[*name, &all_digits(*value)]));
-    let body =
-        table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
+    let lines = others.iter().map(|(name, value)| format!("{name}  {}", all_digits(*value)));
+    let body = table("sortable filterable", "Released coefficients", &heads, &rows).and(rest(
+        "coefficients",
+        "Smaller than those above, largest first.",
+        lines,
+    ));
     let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
                 Intervals hold the coefficient that was fitted, before its noise, in 95% of releases, and p is for the hypothesis that \
                 it is zero: they account for the noise, which is public. How far the fitted coefficient is from that of the \
