@@ -138,6 +138,7 @@ fn dense(
 ) -> Result<Dense> {
     let wrong = |e: &dyn std::fmt::Display| Failure::option("network", format!("{network}: {e}"));
     let spec = spec(network, shape, k, Some(loss))?;
+    Dense::supports(&spec).map_err(|e| wrong(&e))?;
     if spec.loss != loss {
         let message = format!("its loss is {}, and {k} outputs need {}", spec.loss.name(), loss.name());
         return Err(wrong(&message));

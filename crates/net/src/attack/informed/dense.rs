@@ -102,6 +102,14 @@ fn layers(spec: &NetSpec) -> Result<Vec<Layer>> {
 }
 
 impl Dense {
+    /// Whether many networks of this kind can be trained at once.
+    ///
+    /// # Errors
+    /// The layer that stands in the way.
+    pub fn supports(spec: &NetSpec) -> Result<()> {
+        layers(spec).map(|_| ())
+    }
+
     /// A network of dense layers that starts from these parameters; in the open, until clip and sigma are set.
     pub fn new(spec: &NetSpec, start: Vec<f64>) -> Result<Self> {
         let layers = layers(spec)?;
