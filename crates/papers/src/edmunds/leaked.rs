@@ -77,32 +77,37 @@ impl Leaked {
     }
 }
 
-/// Which of the two readings explains the printed columns of several methods: the spread of the ratios printed over ours.
+/// Which of the two readings explains the printed columns of several methods: how far printed over ours lies from 1, as the mean of
+/// |ln|, and between which ends.
 pub(super) fn reading(all: &[(&str, Leaked, [Printed; 3])]) -> Option<Claim> {
     let ratios = |of: fn(&Leaked) -> Columns| -> Vec<f64> {
         let each = all.iter().flat_map(move |(_, l, paper)| (0..3).map(move |k| paper[k].0 / of(l)[k]));
         each.filter(|r| r.is_finite() && *r > 0.0).collect()
     };
-    let ends = |ratios: &[f64]| {
+    let off = |ratios: &[f64]| {
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        [least, ratios.iter().copied().fold(0.0, f64::max)]
+        let most = ratios.iter().copied().fold(0.0, f64::max);
+        let mean = ratios.iter().map(|r| r.ln().abs()).sum::<f64>() / ratios.len() as f64;
+        (mean.exp(), least, most)
     };
     let (roots, plain) = (ratios(|l| l.root), ratios(|l| l.dfil));
     if roots.is_empty() || plain.is_empty() {
         return None;
     }
-    let ([a, b], [c, d]) = (ends(&roots), ends(&plain));
+    let ((root, a, b), (dfil, c, d)) = (off(&roots), off(&plain));
     Some(Claim::new(
-        "The printed columns are dFIL = tr I/d (chapter 1 of the thesis); here: they are its square root.",
-        d / c < b / a,
+        "The printed columns are dFIL = tr I/d, and not its square root.",
+        dfil < root,
         format!(
-            "Printed over ours lies between {} and {} over all {} numbers if they are square roots, between {} and {} if they are \
-             dFIL: no factor of the loss, the clip or the noise explains that.",
+            "Read as square roots, printed over ours is between {} and {} over all {} numbers, off by a factor of {} on average; read \
+             as dFIL, between {} and {}, off by {}. No constant factor (mean or sum of the loss, clip, σ, dimension) explains that.",
             format::number(a),
             format::number(b),
             roots.len(),
+            format::number(root),
             format::number(c),
-            format::number(d)
+            format::number(d),
+            format::number(dfil)
         ),
     ))
 }
