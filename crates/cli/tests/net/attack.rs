@@ -246,7 +246,8 @@ fn membership_stays_within_the_records_own_accounts() {
     }
     let table = csv(&out.join("records.csv"));
     // others have none
-    assert_eq!(column(&table, "own_epsilon").iter().filter(|e| e.is_finite()).count(), 30);
+    let at = table.0.iter().position(|c| c == "own_epsilon").unwrap();
+    assert_eq!(table.1.iter().filter(|row| row[at].parse::<f64>().is_ok()).count(), 30);
     check_page(&fs::read_to_string(out.join("report.html")).unwrap());
     // the table is gone: said, not an error
     fs::remove_file(model.join("records.csv")).unwrap();
@@ -261,7 +262,7 @@ fn the_informed_adversary_attacks_perceptrons() {
     let data = folder(300);
     let out = data.path().join("informed");
     let small = data.path().join("small.json");
-    let layers = r#"[{"kind": "flatten"}, {"kind": "dense", "outputs": 4}, {"kind": "tanh"}, {"kind": "dense", "outputs": 3}]"#;
+    let layers = r#"[{"kind": "flatten"}, {"kind": "dense", "outputs": 16}, {"kind": "tanh"}, {"kind": "dense", "outputs": 3}]"#;
     let file = format!(
         r#"{{"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": {layers}}}"#
     );
@@ -276,10 +277,10 @@ fn the_informed_adversary_attacks_perceptrons() {
     let words = with(text(&small));
     answered(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let found = json(&out.join("informed.json"));
-    assert_eq!(found["network"]["parameters"].as_u64(), Some(4 * 65 + 3 * 5));
+    assert_eq!(found["network"]["parameters"].as_u64(), Some(16 * 65 + 3 * 17));
     assert!(found["components"].as_u64().unwrap() > 10);
     let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
-    assert!(error(1) < 0.9 * error(0), "ridge {} labels {}", error(1), error(0));
+    assert!(error(1) < 0.2 * error(0), "ridge {} labels {}", error(1), error(0));
     check_page(&fs::read_to_string(out.join("report.html")).unwrap());
     let refuse = |network: &str| {
         let words = with(network);
