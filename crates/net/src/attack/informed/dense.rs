@@ -246,6 +246,9 @@ fn squares(rows: &[f64], mask: &[f64], l: &Layer) -> Vec<f64> {
     out
 }
 
+/// Numbers behind every layer.
+type ByLayer = Vec<Vec<f64>>;
+
 /// One pass of c models over their records: `(c, n + 1, width)` behind every layer, the target last.
 struct Pass<'a> {
     model: &'a Dense,
@@ -276,10 +279,10 @@ impl<'a> Pass<'a> {
     }
 
     /// Behind every layer, its values and the slopes of its activation (empty without one).
-    fn forward(&self, theta: &[f64]) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    fn forward(&self, theta: &[f64]) -> Result<(ByLayer, ByLayer)> {
         let p = self.model.parameters();
         let mut dev = Backend::Cpu.device();
-        let (mut values, mut slopes): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (vec![], vec![]);
+        let (mut values, mut slopes): (ByLayer, ByLayer) = (vec![], vec![]);
         for (at, l) in self.model.layers.iter().enumerate() {
             let mut z = match values.last() {
                 None => self.first(theta),
@@ -341,7 +344,7 @@ impl<'a> Pass<'a> {
         values: &[Vec<f64>],
         slopes: &[Vec<f64>],
         masks: &Masks,
-    ) -> (Vec<Vec<f64>>, Vec<f64>) {
+    ) -> (ByLayer, Vec<f64>) {
         let (p, k) = (self.model.parameters(), self.model.outputs());
         let last = self.model.layers.len() - 1;
         let mut delta = self.slopes_of_loss(&values[last], k);
