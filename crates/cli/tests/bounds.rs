@@ -135,6 +135,71 @@ fn numbers_and_classes_are_secrets_too() {
     assert_eq!(counted["most_likely"], plain["most_likely"]);
 }
 
+/// Coefficients of x and z per unit and the intercept: ridge on both columns standardised by their own values, by elimination.
+fn ridge(x: &[f64], z: &[f64], y: &[f64], l2: f64) -> [f64; 3] {
+    let n = y.len() as f64;
+    let moments = |v: &[f64]| {
+        let mean = v.iter().sum::<f64>() / n;
+        (mean, (v.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt())
+    };
+    let ((mx, sx), (mz, sz)) = (moments(x), moments(z));
+    let mut system = [[0.0; 4]; 3];
+    for ((x, z), y) in x.iter().zip(z).zip(y) {
+        let row = [(x - mx) / sx, (z - mz) / sz, 1.0];
+        for (i, a) in row.iter().enumerate() {
+            row.iter().chain([y]).enumerate().for_each(|(j, b)| system[i][j] += a * b);
+        }
+    }
+    system[0][0] += n * l2;
+    system[1][1] += n * l2;
+    for i in 0..3 {
+        for k in (0..3).filter(|&k| k != i) {
+            let factor = system[k][i] / system[i][i];
+            (0..4).for_each(|j| system[k][j] -= factor * system[i][j]);
+        }
+    }
+    let [a, b, c] = [0, 1, 2].map(|i| system[i][3] / system[i][i]);
+    [a / sx, b / sz, c - a * mx / sx - b * mz / sz]
+}
+
+/// Another value of a number moves the scale of its column: distances are those of models that were standardised anew.
+#[test]
+fn the_scale_of_a_secret_number_is_counted() {
+    let x = [1.0, 5.0, 1.0, 1.0, 5.0, 1.0, 5.0, 1.0, 1.0];
+    let z = [0.3, -1.0, 2.0, 0.7, 0.1, -0.4, 1.5, -2.2, 0.9];
+    let y = [2.0, 7.5, 1.0, 2.5, 8.0, 1.0, 9.5, 0.5, 2.0];
+    let rows: String = (0..9).map(|i| format!("{},{},{}\n", x[i], z[i], y[i])).collect();
+    let folder = Folder::new();
+    folder.write("t.csv", format!("x,z,y\n{rows}"));
+    let line = "bound --data t.csv --target y --secret x --sigma 1 --l2 0.4 --trials 0 --json";
+    let found = folder.run(line).expect(0).json();
+    assert_eq!(found["data"]["scaling_given"], false);
+    let text = found["warnings"].to_string();
+    assert!(!text.contains("taken as given"), "{text}");
+    let spread = |v: &[f64]| {
+        let mean = v.iter().sum::<f64>() / 9.0;
+        (mean, (v.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 9.0).sqrt())
+    };
+    let ((mx, sx), (mz, sz)) = (spread(&x), spread(&z));
+    let mut largest = 0.0_f64;
+    for i in 0..9 {
+        let [one, other] = [1.0, 5.0].map(|value| {
+            let mut changed = x;
+            changed[i] = value;
+            let [a, b, c] = ridge(&changed, &z, &y, 0.4);
+            // In the units of the encoding, in which the noise is.
+            [a * sx, b * sz, c + a * mx + b * mz]
+        });
+        let apart: f64 = one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum();
+        largest = largest.max(apart.sqrt());
+    }
+    assert!((number(&found, "/data/distance/max") / largest - 1.0).abs() < 1e-9, "{largest}");
+    // Without an intercept nothing takes a moved mean up: that is said.
+    let plain = folder.run(&format!("{line} --no-intercept")).expect(0).json();
+    assert_eq!(plain["data"]["scaling_given"], true);
+    assert!(plain["warnings"].to_string().contains("taken as given"));
+}
+
 #[test]
 fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_costs() {
     let folder = folder();

@@ -69,6 +69,62 @@ fn models_with_a_candidate_in_place_are_those_of_refits() {
     }
 }
 
+/// Shifts and divides a column so that its mean is 0 and its standard deviation 1; what was taken off and divided by.
+fn standardise(data: &mut Dense, column: usize) -> (f64, f64) {
+    let (p, n) = (data.p, data.y.len() as f64);
+    let of_column = || (0..data.y.len()).map(|i| data.x[i * p + column]);
+    let mean = of_column().sum::<f64>() / n;
+    let sd = (of_column().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+    data.x.iter_mut().skip(column).step_by(p).for_each(|v| *v = (*v - mean) / sd);
+    (mean, sd)
+}
+
+/// A column that is scaled by its records is scaled anew with each candidate in place, and the model taken back to the units before.
+#[test]
+fn a_number_that_is_scaled_by_its_records_is_scaled_anew_for_every_candidate() {
+    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        for (n, weighted, l2) in [(60, false, 0.3), (60, true, 0.02), (24, false, 1.0), (60, false, 0.0)] {
+            let (mut data, _) = table(family, n, true, weighted);
+            if l2 == 0.0 && family != Family::Linear {
+                continue;
+            }
+            data.l2 = l2;
+            standardise(&mut data, 1);
+            let secret = Secret::bins(1, vec![-1.5, 0.1, 2.5], vec![-0.5, 1.0], &[1, 1, 1]).unwrap();
+            let secret = secret.scaled_by_its_records().unwrap();
+            let models = candidate_models(&data.rows(20), &model(&data), &secret).unwrap();
+            for (i, m) in (0..n).flat_map(|i| (0..3).map(move |m| (i, m))) {
+                let mut changed = data.clone();
+                changed.x[i * data.p + 1] = secret.candidate(m)[0];
+                let (mean, sd) = standardise(&mut changed, 1);
+                let mut truth = model(&changed).w;
+                truth[1] /= sd;
+                truth[data.p - 1] -= truth[1] * mean;
+                for (a, b) in models[i * 3 + m].iter().zip(&truth) {
+                    let near = 1e-8 * (1.0 + b.abs());
+                    assert!((a - b).abs() < near, "{family:?} {n} {l2} record {i} candidate {m}: {a} {b}");
+                }
+            }
+        }
+    }
+    let category = Secret::category(2..4, vec![1.0, 0.0, 0.0, 1.0], &[1, 1]).unwrap();
+    assert!(matches!(category.scaled_by_its_records(), Err(Error::NotApplicable { .. })));
+    // Two records that would be the same.
+    let data = Dense {
+        family: Family::Linear,
+        intercept: true,
+        l2: 0.1,
+        p: 2,
+        x: vec![-1.0, 1.0, 1.0, 1.0],
+        y: vec![0.0, 1.0],
+        weight: vec![],
+        w: vec![],
+    };
+    let secret = Secret::category(0..1, vec![-1.0, 1.0], &[1, 1]).unwrap().scaled_by_its_records().unwrap();
+    let refused = candidate_models(&data.rows(2), &model(&data), &secret);
+    assert!(matches!(refused, Err(Error::OutOfRange { .. })), "{refused:?}");
+}
+
 /// A handful of records, strong leverage: rank-two Newton need not contract there, and the answer must still be right.
 #[test]
 fn candidates_of_influential_records_are_exact_too() {

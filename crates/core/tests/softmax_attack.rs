@@ -115,6 +115,47 @@ fn candidates_are_refits() {
     }
 }
 
+/// The second column to mean 0 and standard deviation 1; what was taken off and divided by.
+fn standardise(table: &mut Table) -> (f64, f64) {
+    let n = table.y.len() as f64;
+    let column: Vec<f64> = table.x.iter().skip(1).step_by(P).copied().collect();
+    let mean = column.iter().sum::<f64>() / n;
+    let sd = (column.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+    table.x.iter_mut().skip(1).step_by(P).for_each(|v| *v = (*v - mean) / sd);
+    (mean, sd)
+}
+
+#[test]
+fn a_number_that_is_scaled_by_its_records_is_scaled_anew_for_every_candidate() {
+    for (classes, weighted, l2) in [(2, false, 0.5), (3, true, 0.1)] {
+        let mut table = Table::new(classes, 40, weighted, 3);
+        standardise(&mut table);
+        let rows = table.rows();
+        let model = fit(&rows, penalty(l2), 10).unwrap();
+        let values = vec![-2.0, 0.3, 3.0];
+        let secret = Secret::bins(1, values.clone(), vec![-1.0, 1.0], &[1, 1, 1]).unwrap();
+        let (secret, q) = (secret.scaled_by_its_records().unwrap(), model.coefficients());
+        let found = deltas(&rows, &model, &secret);
+        for i in [0, 1, 17, 39] {
+            for (m, value) in values.iter().enumerate() {
+                let mut changed = table.clone();
+                changed.x[i * P + 1] = *value;
+                let (mean, sd) = standardise(&mut changed);
+                let mut theta = fit(&changed.rows(), penalty(l2), 10).unwrap().theta;
+                for of_class in theta.chunks_exact_mut(P) {
+                    of_class[1] /= sd;
+                    of_class[P - 1] -= of_class[1] * mean;
+                }
+                let delta = &found[(i * 3 + m) * q..(i * 3 + m + 1) * q];
+                for (j, d) in delta.iter().enumerate() {
+                    let truth = theta[j] - model.theta[j];
+                    assert!((d - truth).abs() < 1e-9, "{classes} classes, record {i}: {d} {truth}");
+                }
+            }
+        }
+    }
+}
+
 fn options(attacks: &[Attack], sigmas: &[f64]) -> Options {
     Options {
         attacks: attacks.to_vec(),

@@ -2,7 +2,7 @@
 
 mod secret;
 
-pub(crate) use secret::secret;
+pub(crate) use secret::{leakage, secret};
 
 use crate::balance::{balanced, directions};
 use crate::failure::explain;
@@ -11,9 +11,7 @@ use crate::noise::{self, UnitShape};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack, attack_classes};
-use leakscope_core::balance::{
-    Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant, losses_of,
-};
+use leakscope_core::balance::{Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant};
 use leakscope_core::error::shown;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
@@ -93,14 +91,14 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         return Err(Failure::option("pca", message));
     }
     let loaded = model::load(request, hooks)?;
-    let (secret, candidates) = secret(playing, &loaded)?;
+    let (secret, candidates) = secret(request, playing, &loaded)?;
     let fit = loaded.minimiser(request)?;
     let clock = Instant::now();
     let level = Level::Attribute(directions(&loaded, "secret", &playing.secret, false)?);
     let unit = unit(request);
     let shaped = loaded.shape(request, &fit, hooks)?;
     let shape = shaped.as_ref().map(|s| s.noise.clone());
-    let eta = weighted(&loaded, losses_of(&loaded.rows, &fit, &level, unit, shape.as_ref())?)?;
+    let eta = leakage(request, &loaded, &fit, (&playing.secret, 1), shape.as_ref())?;
     let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
     let mut sigmas = sigmas(playing, eta_mean)?;
@@ -214,8 +212,7 @@ fn unit(request: &Request) -> Release {
 pub fn unit_eta(request: &Request, secret: &str, hooks: &Hooks) -> Result<(Vec<f64>, usize)> {
     let loaded = model::load(request, hooks)?;
     let fit = loaded.minimiser(request)?;
-    let level = Level::Attribute(directions(&loaded, "secret", secret, false)?);
-    let eta = weighted(&loaded, losses_of(&loaded.rows, &fit, &level, unit(request), None)?)?;
+    let eta = leakage(request, &loaded, &fit, (secret, 1), None)?;
     Ok((eta, loaded.encoding.width()))
 }
 

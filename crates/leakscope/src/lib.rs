@@ -103,6 +103,7 @@ pub mod release;
 mod remarks;
 pub mod request;
 pub mod saving;
+mod scaling;
 pub mod seed;
 pub mod spelling;
 mod telling;

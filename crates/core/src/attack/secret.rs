@@ -8,6 +8,21 @@ use std::ops::Range;
 /// of any size, and what differs below that is rounding.
 const OWN: f64 = 1e-6;
 
+/// A variance below this share of the one before is rounding.
+const CONSTANT: f64 = 1e-12;
+
+/// What a candidate does to the scale of its column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    pub(super) column: usize,
+    /// From the record's value to the candidate's.
+    pub(super) way: f64,
+    /// How much more penalty there is on the column.
+    pub(super) penalty: f64,
+    /// The new standard deviation, 1 before.
+    pub(super) scale: f64,
+}
+
 /// A categorical attribute, or a numeric one in bins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Secret {
@@ -17,6 +32,9 @@ pub struct Secret {
     /// Between neighbouring bins of a number; empty for a category.
     edges: Vec<f64>,
     prior: Vec<f64>,
+    /// Whether the column has mean 0 and standard deviation 1 because it was scaled by its own records.
+    #[serde(default)]
+    rescales: bool,
 }
 
 impl Secret {
@@ -52,7 +70,49 @@ impl Secret {
         }
         let total: u64 = counts.iter().sum();
         let prior = counts.iter().map(|&c| c as f64 / total as f64).collect();
-        Ok(Self { columns, candidates, edges, prior })
+        Ok(Self { columns, candidates, edges, prior, rescales: false })
+    }
+
+    /// The same secret where its column was scaled by its own records, to mean 0 and standard deviation 1: another value moves that
+    /// scale, and with it the penalty on the column.
+    ///
+    /// # Errors
+    /// [`Error::NotApplicable`] for a secret of several columns: only numbers are scaled.
+    pub fn scaled_by_its_records(self) -> Result<Self> {
+        match self.columns.len() {
+            1 => Ok(Self { rescales: true, ..self }),
+            _ => Err(Error::NotApplicable {
+                what: "a scale of its own",
+                setting: "a secret of several columns",
+                advice: "only a number is scaled by its records",
+            }),
+        }
+    }
+
+    /// How candidate `m` moves the penalty of a record's column, n records penalised with λ: column, the way from the record's value
+    /// to the candidate's, and `nλ(t'² − 1)` with t' the new standard deviation. `None` where nothing moves.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where the column would be constant.
+    pub(super) fn penalty_change(&self, x: &[f64], m: usize, (n, l2): (f64, f64)) -> Result<Option<Change>> {
+        let (column, to) = (self.columns.start, self.candidate(m));
+        let way = match to {
+            [to] if self.rescales => to - x[column],
+            _ => 0.0,
+        };
+        if way == 0.0 || l2 == 0.0 {
+            return Ok(None);
+        }
+        // The mean moves from 0 to way/n, the mean square by way(to + from)/n.
+        let growth = way * (to[0] + x[column]) / n - (way / n).powi(2);
+        if growth <= -1.0 + CONSTANT {
+            return Err(Error::OutOfRange {
+                what: "the variance of the secret's column with a candidate in place",
+                value: 1.0 + growth,
+                expected: "more than nothing: the column would be constant, so scale it by public bounds",
+            });
+        }
+        Ok(Some(Change { column, way, penalty: n * l2 * growth, scale: (1.0 + growth).sqrt() }))
     }
 
     pub(super) fn check(&self, width: usize) -> Result<()> {

@@ -7,7 +7,11 @@
 //! Δ = −H'⁻¹ U (−ωr, ωr')ᵀ = −[h, h'] (I + C G)⁻¹ (−ωr, ωr')ᵀ,   h = H⁻¹x, h' = H⁻¹x', G = Uᵀ[h, h']
 //! ```
 //!
-//! which costs O(d) and *is* the answer for linear regression. For the other families it is where Newton starts:
+//! A column that was scaled by its own records has τ more penalty with another value in place ([`Secret::scaled_by_its_records`]), and
+//! its unit vector is `(x' − x)/s`, s the way between the values: with `t = τ/s²` that adds `[[t, −t], [−t, t]]` to C and `±τw_j/s` to
+//! the gradient's two numbers.
+//!
+//! The step costs O(d) and *is* the answer for linear regression. For the other families it is where Newton starts:
 //! blocks of candidates share every pass over the data (two products, `X W` and `Xᵀ R`), steps use the rank-two
 //! update above of the Hessian at w*, and they go on until the exact gradient is at the solver's tolerance and a step
 //! moves nothing any more. Each candidate is judged by its own gradient, its own size and its own steps, whichever others
@@ -15,6 +19,7 @@
 //! is an error: no candidate is left half-way.
 
 use super::Secret;
+use super::secret::Change;
 use crate::glm::{Family, Fit, TOLERANCE, fit as fit_model};
 use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_transposed, norm, solve2};
 use crate::rows::{Block, Replaced, Rows};
@@ -52,6 +57,23 @@ struct Replacement {
     x: [Vec<f64>; 2],
     /// `C (I + G C)⁻¹`, 2 × 2, row-major: H'⁻¹ = H⁻¹ − [h, h'] K [h, h']ᵀ.
     k: [f64; 4],
+    change: Option<Change>,
+}
+
+/// C of a replacement, row-major, from `−ωa` and `ωa'`.
+fn curvature(change: Option<Change>, [c1, c2]: [f64; 2]) -> [f64; 4] {
+    let t = change.map_or(0.0, |c| c.penalty / (c.way * c.way));
+    [c1 + t, -t, -t, c2 + t]
+}
+
+/// `I + C G` with G by its three numbers.
+fn with_gram(c: [f64; 4], [g11, g12, g22]: [f64; 3]) -> [f64; 4] {
+    [
+        1.0 + c[0] * g11 + c[1] * g12,
+        c[0] * g12 + c[1] * g22,
+        c[2] * g11 + c[3] * g12,
+        1.0 + c[2] * g12 + c[3] * g22,
+    ]
 }
 
 impl<'a> Models<'a> {
@@ -62,6 +84,11 @@ impl<'a> Models<'a> {
 
     fn p(&self) -> usize {
         self.fit.w.len()
+    }
+
+    /// What a candidate does to the scale of its column.
+    fn change(&self, x: &[f64], m: usize) -> Result<Option<Change>> {
+        self.secret.penalty_change(x, m, (self.fit.n as f64, self.fit.penalty.l2))
     }
 
     fn with_candidate(&self, x: &[f64], m: usize) -> Vec<f64> {
@@ -116,10 +143,12 @@ impl<'a> Models<'a> {
                 for (j, c) in columns.clone().zip(self.secret.candidate(m)) {
                     g22 += (c - x[j]) * h2[j];
                 }
-                // (I + C G) (α, β)ᵀ = (ωr, −ωr')ᵀ
-                let (c1, c2) = (-omega * t.a, omega * t2.a);
-                let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
-                let solved = solve2(a, [omega * t.r, -omega * t2.r]);
+                // (I + C G) (α, β)ᵀ = (ωr + τw_j/s, −ωr' − τw_j/s)ᵀ
+                let change = self.change(x, m)?;
+                let c = curvature(change, [-omega * t.a, omega * t2.a]);
+                let pulled = change.map_or(0.0, |c| c.penalty * self.fit.w[c.column] / c.way);
+                let solved =
+                    solve2(with_gram(c, [g11, g12, g22]), [omega * t.r + pulled, -omega * t2.r - pulled]);
                 let [alpha, beta] = match (solved, self.fit.family) {
                     (Some(steps), _) => steps,
                     (None, Family::Linear) => return Err(leverage()),
@@ -135,8 +164,8 @@ impl<'a> Models<'a> {
     }
 
     /// None where the Hessian with the candidate in place is too near to singular for a rank-two update.
-    fn replacement(&self, x: &[f64], y: f64, omega: f64, m: usize) -> Option<Replacement> {
-        let p = self.p();
+    fn replacement(&self, x: &[f64], y: f64, omega: f64, m: usize) -> Result<Option<Replacement>> {
+        let (p, change) = (self.p(), self.change(x, m)?);
         let x2 = self.with_candidate(x, m);
         let apply = |x: &[f64]| {
             let mut h = vec![0.0; p];
@@ -145,12 +174,14 @@ impl<'a> Models<'a> {
         };
         let (h, h2) = (apply(x), apply(&x2));
         let a = |x: &[f64]| self.fit.family.terms(dot(x, &self.fit.w), y).a;
-        let (c1, c2) = (-omega * a(x), omega * a(&x2));
-        let (g11, g12, g22) = (dot(x, &h), dot(x, &h2), dot(&x2, &h2));
+        let c = curvature(change, [-omega * a(x), omega * a(&x2)]);
         // K = C (I + G C)⁻¹ = (I + C G)⁻¹ C, column by column.
-        let a = [1.0 + c1 * g11, c1 * g12, c2 * g12, 1.0 + c2 * g22];
-        let (first, second) = (solve2(a, [c1, 0.0])?, solve2(a, [0.0, c2])?);
-        Some(Replacement { h: [h, h2], x: [x.to_vec(), x2], k: [first[0], second[0], first[1], second[1]] })
+        let a = with_gram(c, [dot(x, &h), dot(x, &h2), dot(&x2, &h2)]);
+        let (Some(first), Some(second)) = (solve2(a, [c[0], c[2]]), solve2(a, [c[1], c[3]])) else {
+            return Ok(None);
+        };
+        let k = [first[0], second[0], first[1], second[1]];
+        Ok(Some(Replacement { h: [h, h2], x: [x.to_vec(), x2], k, change }))
     }
 
     /// `Δ` of every candidate of the rows of a block in memory, exact to the solver's tolerance.
@@ -176,7 +207,7 @@ impl<'a> Models<'a> {
         for &at in together {
             let i = at / m_count;
             let (y, omega) = (block.y[i], block.weight_of(i));
-            match self.replacement(block.row(i), y, omega, at % m_count) {
+            match self.replacement(block.row(i), y, omega, at % m_count)? {
                 Some(replaced) => {
                     let w = self.fit.w.iter().zip(&delta[at * p..]).map(|(w, delta)| w + delta).collect();
                     going.push(Candidate { at, y, omega, replaced, w, relative: f64::INFINITY });
@@ -217,6 +248,10 @@ impl<'a> Models<'a> {
             axpy(sign * t.r, x, &mut g);
             size += candidate.omega * self.fit.family.slope_size(t, candidate.y, norm(x) * norm(w)) * norm(x);
         }
+        if let Some(Change { column, penalty, .. }) = candidate.replaced.change {
+            g[column] += penalty * w[column];
+            size += (penalty * w[column]).abs();
+        }
         let relative = norm(&g) / size.max(f64::MIN_POSITIVE);
         let step = self.solve(&candidate.replaced, &g);
         let (length, before) = (norm(&step), norm(w));
@@ -241,10 +276,16 @@ impl<'a> Models<'a> {
     fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (p, i, m) = (self.p(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
-        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &[] };
+        // A column divided by its new standard deviation turns the penalty into that of a plain fit.
+        let mut scale = vec![1.0; self.fit.penalty.data_width(p)];
+        if let Some(change) = self.change(block.row(i), m)? {
+            scale[change.column] = change.scale;
+        }
+        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &scale };
         let best = fit_model(&replaced, self.fit.family, self.fit.penalty)?;
         let out = &mut delta[at * p..][..p];
-        (0..p).for_each(|j| out[j] = best.w[j] - self.fit.w[j]);
+        let scales = scale.iter().copied().chain(std::iter::repeat(1.0));
+        out.iter_mut().zip(scales).enumerate().for_each(|(j, (o, s))| *o = best.w[j] / s - self.fit.w[j]);
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Measuring with the scaling of columns counted, or beside what it adds.
 
-use crate::Result;
 use crate::fisher::scaling::{Counted, CountedRecords, Depth};
+use crate::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use crate::fisher::{Geometry, Records};
 use crate::num::Distribution;
 use crate::pass::{Merge, Pass};
 use crate::rows::Block;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -103,6 +104,80 @@ impl Pass for CountedEta<'_> {
     }
 
     fn fits(&self, _: &CountedEtaState) -> bool {
+        true
+    }
+}
+
+/// A model of either kind with the scaling of its columns counted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum CountedModel {
+    /// One vector of coefficients.
+    Glm(Box<Counted>),
+    /// One for each class, with its units ([`SoftmaxGeometry::with_units`]).
+    Softmax(Box<SoftmaxGeometry>),
+}
+
+/// The pass for η of one attribute of every row, with the scaling of columns counted: the first that the model was prepared for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountedAttribute<'a> {
+    /// The model and its release.
+    pub model: Cow<'a, CountedModel>,
+}
+
+/// η of every row so far.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CountedAttributeState {
+    /// In row order.
+    pub eta: Vec<f64>,
+    #[serde(skip)]
+    scratch: (CountedRecords, SoftmaxRecords),
+}
+
+impl Merge for CountedAttributeState {
+    fn merge(&mut self, later: Self) {
+        self.eta.extend(later.eta);
+    }
+}
+
+impl Pass for CountedAttribute<'_> {
+    const NAME: &'static str = "η of an attribute with the scaling counted";
+    type State = CountedAttributeState;
+
+    fn start(&self) -> CountedAttributeState {
+        CountedAttributeState::default()
+    }
+
+    fn step(&self, state: &mut CountedAttributeState, block: &Block) -> Result<()> {
+        let CountedAttributeState { eta, scratch: (of_one, of_classes) } = state;
+        let (first, found, count) = (
+            eta.len(),
+            match &*self.model {
+                CountedModel::Glm(counted) => {
+                    counted.geometry().check_width(block)?;
+                    // Whole records are not asked for, attributes are exact at either depth.
+                    counted.records(block, Depth::Bounded, of_one)?;
+                    &of_one.attribute_eta
+                }
+                CountedModel::Softmax(geometry) => {
+                    geometry.check_width(block)?;
+                    geometry.counted(block, of_classes)?;
+                    &of_classes.attribute_eta
+                }
+            },
+            block.len(),
+        );
+        let attributes = found.len().checked_div(count).unwrap_or(0).max(1);
+        eta.extend(found.iter().step_by(attributes));
+        match eta[first..].iter().find(|e| !e.is_finite()) {
+            Some(&value) => {
+                let expected = "a finite number: is a column very large?";
+                Err(Error::OutOfRange { what: "the leakage of a record", value, expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn fits(&self, _: &CountedAttributeState) -> bool {
         true
     }
 }

@@ -14,7 +14,10 @@ mod tally;
 
 pub use collect::{Extreme, Extremes, Point, Sample};
 pub use columns::{ColumnDistributions, ColumnValues, Distributions, Values};
-pub use counting::{CountedEta, CountedEtaState, Counting, Largest, records};
+pub use counting::{
+    CountedAttribute, CountedAttributeState, CountedEta, CountedEtaState, CountedModel, Counting, Largest,
+    records,
+};
 pub use score::{Score, Scores};
 pub use softmax::{OfClass, SoftmaxMeasure, SoftmaxMeasured, SoftmaxSums};
 pub use softmax_score::{SoftmaxScore, SoftmaxScores};

@@ -1,9 +1,17 @@
 //! A column as the secret: its candidates, with what is known of them beforehand.
 
 use super::Playing;
+use crate::balance::directions;
+use crate::failure::explain;
 use crate::model::Loaded;
+use crate::request::Request;
+use crate::scaling::{self, SecretScaling};
 use crate::{Failure, Result};
 use leakscope_core::attack::Secret;
+use leakscope_core::balance::{Level, losses_of};
+use leakscope_core::fisher::Release;
+use leakscope_core::fisher::noise::Noise;
+use leakscope_core::glm::Minimiser;
 use leakscope_core::measure::ColumnValues;
 use leakscope_core::pass::Runner;
 use leakscope_report::attack as report;
@@ -18,8 +26,42 @@ struct Candidates {
     counts: Vec<u64>,
 }
 
-/// The secret with its candidates: levels of a category, distinct values or bins of a number.
-pub(crate) fn secret(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
+/// The secret with its candidates: levels of a category, distinct values or bins of a number. What another value does to the scale
+/// of its column is counted where it can be.
+pub(crate) fn secret(
+    request: &Request,
+    playing: &Playing,
+    loaded: &Loaded,
+) -> Result<(Secret, Vec<report::Candidate>)> {
+    let (secret, candidates) = with_candidates(playing, loaded)?;
+    Ok(match scaling::of_secret(request, &loaded.encoding, &playing.secret) {
+        SecretScaling::Counted => (secret.scaled_by_its_records()?, candidates),
+        SecretScaling::Nothing | SecretScaling::Given => (secret, candidates),
+    })
+}
+
+/// η of the secret of every record at σ = 1, or under noise with a shape, its scaling counted where it can be.
+pub(crate) fn leakage(
+    request: &Request,
+    loaded: &Loaded,
+    fit: &Minimiser,
+    (name, releases): (&str, u32),
+    shape: Option<&Noise>,
+) -> Result<Vec<f64>> {
+    let release = Release { sigma: 1.0, releases, label_secret: request.label_secret };
+    let directions = directions(loaded, "secret", name, false)?;
+    match scaling::of_secret(request, &loaded.encoding, name) {
+        SecretScaling::Counted => scaling::attribute_eta(request, loaded, fit, (&directions, release), shape),
+        SecretScaling::Nothing | SecretScaling::Given => {
+            let level = Level::Attribute(directions);
+            let eta = losses_of(&loaded.rows, fit, &level, release, shape)
+                .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
+            super::weighted(loaded, eta)
+        }
+    }
+}
+
+fn with_candidates(playing: &Playing, loaded: &Loaded) -> Result<(Secret, Vec<report::Candidate>)> {
     let name = &playing.secret;
     let (_, attribute) = loaded.attribute("secret", name)?;
     let columns = attribute.columns.clone();

@@ -8,6 +8,7 @@ use crate::Result;
 use crate::failure::explain;
 use crate::noise::{Designed, Scaled, count_scaling};
 use crate::request::ScalingChoice;
+use crate::scaling::{is_filled, is_own, matters, own_units, units};
 use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::{Counted, Depth};
 use leakscope_core::fisher::{Directions, Geometry, Release};
@@ -15,10 +16,10 @@ use leakscope_core::glm::{Fit, Fitted};
 use leakscope_core::measure::{CountedEta, Counting, Largest};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner;
-use leakscope_core::units::{FitInUnits, Scaling, Units};
+use leakscope_core::units::{FitInUnits, Units};
 use leakscope_report::audit::ScalingEffect;
 use leakscope_report::choice::ScalingMode;
-use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing, Origin, Scale};
+use leakscope_table::{Dataset, Encoding};
 use std::borrow::Cow;
 
 /// Up to this many multiplications (n p²) η of every record is counted exactly; above, it is bounded.
@@ -28,28 +29,6 @@ const EXACT_UP_TO: f64 = 5e6;
 pub(super) struct Prepared {
     pub(super) geometry: Geometry,
     pub(super) counting: Option<Counting>,
-}
-
-/// Whether the scale of a column is a statistic of its values that core knows how to count.
-fn is_own(encoding: &Encoding, a: &Attribute) -> bool {
-    encoding.scale == Scale::Standard
-        && a.kind == Kind::Number
-        && a.scale_origin == Origin::ReadOffData
-        && a.population_sd > 0.0
-}
-
-/// Whether values of a column were filled in: they move with its mean, which is not counted.
-fn is_filled(encoding: &Encoding, a: &Attribute) -> bool {
-    encoding.missing == Missing::Mean && encoding.profile.iter().any(|c| c.name == a.name && c.missing > 0)
-}
-
-/// Whether the scaling of any column makes a difference: without a penalty it does not, and without an intercept (or behind
-/// principal components) nothing here counts it.
-fn matters(encoding: &Encoding, l2: f64) -> bool {
-    l2 > 0.0
-        && encoding.intercept
-        && encoding.pca.is_none()
-        && encoding.attributes.iter().any(|a| is_own(encoding, a) && !is_filled(encoding, a))
 }
 
 /// The units of the encoding, in which those columns are scaled by their own data whose scaling counts.
@@ -68,19 +47,6 @@ pub(super) fn units_that_count(request: &Request, encoding: &Encoding) -> Result
 pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> Result<(FitInUnits, Units)> {
     let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
     units(encoding, fit, counts).map_err(|e| explain(e, encoding, request.l2))
-}
-
-fn units(encoding: &Encoding, fit: &Fit, counts: bool) -> leakscope_core::Result<(FitInUnits, Units)> {
-    let units = own_units(encoding, counts)?;
-    Ok((units.fit(fit)?, units))
-}
-
-fn own_units(encoding: &Encoding, counts: bool) -> leakscope_core::Result<Units> {
-    let mut scaling = vec![Scaling::NONE; encoding.data_width()];
-    for a in encoding.attributes.iter().filter(|a| counts && is_own(encoding, a) && !is_filled(encoding, a)) {
-        scaling[a.columns.start] = Scaling::Own { mean: a.mean, deviation: a.population_sd };
-    }
-    Units::of_encoding(scaling, encoding.intercept)
 }
 
 /// The noise on the coefficients as encoded.

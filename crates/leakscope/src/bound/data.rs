@@ -5,22 +5,20 @@ use super::empty;
 use super::guesses::{Guessed, Guesses};
 use super::noise_figures::figures;
 use crate::attack::{self, Playing};
-use crate::balance::directions;
 use crate::failure::explain;
 use crate::model::{self, Loaded, two_class};
 use crate::noise::UnitShape;
 use crate::request::Request;
+use crate::scaling::{self, SecretScaling};
 use crate::{Failure, Result};
 use leakscope_core::attack::{
     Attack as Attacker, Options, Refits, Secret, for_each_record, for_each_record_of_classes,
     removal_distances,
 };
-use leakscope_core::balance::{Level as Leaking, losses_of};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
 use leakscope_core::error::shown;
-use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Minimiser, ModelKind};
 use leakscope_core::pass;
@@ -28,7 +26,7 @@ use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
 use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
 use leakscope_report::format;
-use leakscope_table::{Hooks, Kind, Scale};
+use leakscope_table::{Hooks, Kind};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -115,7 +113,7 @@ impl Game {
             balance: 0,
         };
         playing.check()?;
-        let (secret, mut candidates) = attack::secret(&playing, loaded)?;
+        let (secret, mut candidates) = attack::secret(request, &playing, loaded)?;
         let prior = match &bounding.prior {
             None => Prior::given(secret.prior().to_vec())?,
             Some(p) if p.len() == candidates.len() => Prior::given(p.clone())?,
@@ -193,9 +191,7 @@ pub(crate) fn of_model(
     let fail = |e| explain(e, &loaded.encoding, request.l2);
     // K releases with fresh noise are one with σ/√K.
     let releases = f64::from(request.releases).sqrt();
-    let level = Leaking::Attribute(directions(loaded, "secret", &bounding.secret, false)?);
-    let unit = Release { sigma: 1.0, releases: request.releases, label_secret: request.label_secret };
-    let eta = attack::weighted(loaded, losses_of(&loaded.rows, fit, &level, unit, shape).map_err(fail)?)?;
+    let eta = attack::leakage(request, loaded, fit, (&bounding.secret, request.releases), shape)?;
     let mean_eta = eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let sigmas = sigmas(bounding, mean_eta)?;
     let seen: Vec<f64> = sigmas.iter().map(|s| s / releases).collect();
@@ -246,7 +242,7 @@ pub(crate) fn of_model(
         Some(p) => (p.bounds.clone(), p.optimal.clone().map(leakscope_core::bound::table::Optimal::Observed)),
         None => (vec![], None),
     };
-    let scaled = is_scaled_by_itself(loaded, &bounding.secret);
+    let scaled = scaling::of_secret(request, &loaded.encoding, &bounding.secret) == SecretScaling::Given;
     if scaled {
         warnings.push(format!(
             "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
@@ -292,16 +288,6 @@ pub(crate) fn of_model(
         redact: request.redact,
         ..empty(setting)
     })
-}
-
-/// Whether another value of the secret would move how columns are scaled.
-fn is_scaled_by_itself(loaded: &Loaded, secret: &str) -> bool {
-    let number = loaded.encoding.attributes.iter().any(|a| a.name == secret && a.kind == Kind::Number);
-    match loaded.encoding.scale {
-        Scale::Standard => number,
-        Scale::UnitBall => true,
-        Scale::Bounds | Scale::None => false,
-    }
 }
 
 /// Noise scales, in order: those given, or sixteen around what the secret leaks, and the chosen one.

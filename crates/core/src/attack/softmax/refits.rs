@@ -7,11 +7,15 @@
 //! H'⁻¹ = H⁻¹ − H⁻¹B K BᵀH⁻¹,   (I + CG)K = C
 //! ```
 //!
+//! A column that was scaled by its own records has τ more penalty with another value in place: with `t = τ/s²`, s the way between the
+//! values, `[[t, −t], [−t, t]] ⊗ I` more in C.
+//!
 //! Steps use that inverse, blocks of candidates share every pass over the data, and they go on until a step moves nothing any
 //! more. A candidate for which they do not contract is fitted from scratch: none is left half-way.
 
 use super::super::Secret;
 use super::super::refits::Refits;
+use super::super::secret::Change;
 use super::super::whitebox::collected;
 use crate::glm::softmax::{SoftmaxFit, contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_by_transposed, norm, times};
@@ -46,6 +50,7 @@ struct Candidate {
     hb: Vec<f64>,
     k: Vec<f64>,
     theta: Vec<f64>,
+    change: Option<Change>,
     /// Length of its last step.
     last: f64,
 }
@@ -112,6 +117,11 @@ impl<'a> Models<'a> {
         Ok(delta)
     }
 
+    /// What a candidate does to the scale of its column.
+    fn change(&self, x: &[f64], m: usize) -> Result<Option<Change>> {
+        self.secret.penalty_change(x, m, (self.fit.n as f64, self.fit.penalty.l2))
+    }
+
     fn with_candidate(&self, x: &[f64], m: usize) -> Vec<f64> {
         let mut changed = x.to_vec();
         changed[self.secret.columns()].copy_from_slice(self.secret.candidate(m));
@@ -119,11 +129,12 @@ impl<'a> Models<'a> {
     }
 
     /// None where the Hessian with the candidate in place is too near to singular for an update.
-    fn candidate(&self, block: &Block, at: usize) -> Option<Candidate> {
+    fn candidate(&self, block: &Block, at: usize) -> Result<Option<Candidate>> {
         let (p, k, q) = (self.fit.width, self.k(), self.fit.coefficients());
         let (i, m) = (at / self.secret.len(), 2 * k);
         let (y, omega) = (block.y[i], block.weight_of(i));
         let x = [block.row(i).to_vec(), self.with_candidate(block.row(i), at % self.secret.len())];
+        let change = self.change(block.row(i), at % self.secret.len())?;
         let (mut b, mut hb) = (vec![0.0; m * q], vec![0.0; m * q]);
         for (side, x) in x.iter().enumerate() {
             for a in 0..k {
@@ -139,17 +150,26 @@ impl<'a> Models<'a> {
                 c[(side * k + al / k) * m + side * k + al % k] = sign * s;
             }
         }
+        if let Some(Change { way, penalty, .. }) = change {
+            let t = penalty / (way * way);
+            for (a, b) in (0..k).flat_map(|a| [(a, a), (k + a, k + a)]) {
+                c[a * m + b] += t;
+            }
+            for (a, b) in (0..k).flat_map(|a| [(a, k + a), (k + a, a)]) {
+                c[a * m + b] -= t;
+            }
+        }
         matmul(&c, &g, (m, m, m), &mut system);
         (0..m).for_each(|i| system[i * m + i] += 1.0);
         // The solver takes one column more than there are rows.
         let mut right: Vec<f64> =
             c.chunks_exact(m).flat_map(|row| std::iter::once(0.0).chain(row.iter().copied())).collect();
         if !solve(&mut system, &mut right, m) {
-            return None;
+            return Ok(None);
         }
         let k_matrix = (0..m * m).map(|ij| right[ij / m * (m + 1) + 1 + ij % m]).collect();
         let theta = self.fit.theta.clone();
-        Some(Candidate { at, y, omega, x, hb, k: k_matrix, theta, last: f64::INFINITY })
+        Ok(Some(Candidate { at, y, omega, x, hb, k: k_matrix, theta, change, last: f64::INFINITY }))
     }
 
     /// Newton steps for candidates `together`, which share every pass.
@@ -157,7 +177,7 @@ impl<'a> Models<'a> {
         let q = self.fit.coefficients();
         let mut going: Vec<Candidate> = vec![];
         for &at in together {
-            match self.candidate(block, at) {
+            match self.candidate(block, at)? {
                 // At Θ* the gradient of the rows as they are is that of the fit.
                 Some(mut candidate) => {
                     let g = self.with_replacement(&candidate, self.fit.gradient.clone(), false);
@@ -210,6 +230,12 @@ impl<'a> Models<'a> {
             let rho = self.residual(&candidate.theta, x, candidate.y);
             g.chunks_exact_mut(p).zip(&rho).for_each(|(g, rho)| axpy(sign * rho, x, g));
         }
+        if let Some(Change { column, penalty, .. }) = candidate.change {
+            let of_column = g.iter_mut().skip(column).step_by(p);
+            of_column
+                .zip(candidate.theta.iter().skip(column).step_by(p))
+                .for_each(|(g, theta)| *g += penalty * theta);
+        }
         g
     }
 
@@ -227,8 +253,15 @@ impl<'a> Models<'a> {
     fn fit_anew(&self, rows: &dyn Rows, block: &Block, at: usize, delta: &mut [f64]) -> Result<()> {
         let (q, i, m) = (self.fit.coefficients(), at / self.secret.len(), at % self.secret.len());
         let x = self.with_candidate(block.row(i), m);
-        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &[] };
-        let best = fit_from(&replaced, self.fit.classes, self.fit.penalty, &self.fit.theta)?;
+        let mut scale = vec![1.0; self.fit.penalty.data_width(self.fit.width)];
+        if let Some(change) = self.change(block.row(i), m)? {
+            scale[change.column] = change.scale;
+        }
+        let replaced = Replaced { rows, row: block.first_row + i as u64, x: &x, y: None, scale: &scale };
+        let mut best = fit_from(&replaced, self.fit.classes, self.fit.penalty, &self.fit.theta)?;
+        for theta in best.theta.chunks_exact_mut(self.fit.width) {
+            theta.iter_mut().zip(&scale).for_each(|(theta, s)| *theta /= s);
+        }
         if let Some(&value) = best.theta.iter().find(|v| !v.is_finite()) {
             return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
         }
