@@ -84,6 +84,7 @@ pub(crate) struct Gpu {
 type Unit = (usize, Shaped);
 
 /// Kernels for all shapes, or those of one.
+#[allow(clippy::large_enum_variant)] // a key, of which there are few
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Shaped {
     Any,
