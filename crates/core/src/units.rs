@@ -74,7 +74,8 @@ impl PublicUnit {
     pub fn rounded(centre: f64, scale: f64) -> Self {
         let unit = public_scale(scale);
         let multiple = (centre / unit).round();
-        Self { centre: if multiple.is_finite() { multiple * unit } else { 0.0 }, unit }
+        // Plus zero: a mean just below zero would be published as −0, and its sign with it.
+        Self { centre: if multiple.is_finite() { multiple * unit + 0.0 } else { 0.0 }, unit }
     }
 }
 

@@ -180,6 +180,7 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         folder: None,
         when: created.clone(),
         target: encoding.target.name.clone(),
+        weights: encoding.weights.clone(),
         family: request.family.name().into(),
         l2: request.l2,
         sigma: prepared.sigma(),

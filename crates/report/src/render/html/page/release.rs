@@ -94,7 +94,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
          for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
-         the 10% and 90% quantiles of a number, and a record’s own and the median; any two levels of a category.{given} {} {} counts as protected.",
+         any two of the 10%, 25%, 50%, 75% and 90% quantiles of a number and a record’s own value; any two levels of a category.{given} {} {} counts as protected.",
         match tell.limit_alone {
             true =>
                 "What was measured stays with the owner; here stands whether the limit that was set holds:",
