@@ -221,8 +221,8 @@ fn values_between_the_ends_are_tried_too() {
     assert!(of(&found) > 0.9 * of(&named), "{} {}", of(&found), of(&named));
     let quantiles = [-0.92, 107.0, 0.0, 0.5, 5.0];
     let mut most = 0.0_f64;
-    for i in 0..10 {
-        let of_record: Vec<f64> = quantiles.iter().chain([&x[i]]).map(|v| slope(i, *v)).collect();
+    for (i, own) in x.iter().enumerate() {
+        let of_record: Vec<f64> = quantiles.iter().chain([own]).map(|v| slope(i, *v)).collect();
         let (low, high) = of_record.iter().fold((f64::MAX, f64::MIN), |(a, b), w| (a.min(*w), b.max(*w)));
         most = most.max((high - low) / 3.4);
     }

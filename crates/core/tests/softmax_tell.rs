@@ -132,8 +132,9 @@ impl Table {
                     other
                 })
                 .collect(),
-            Question::Own { column: Some(column), against } => {
-                vec![self.clone(), put(*column..column + 1, &[*against])]
+            Question::Own { column: Some(column), others } => {
+                let placed = others.iter().map(|value| put(*column..column + 1, &[*value]));
+                placed.chain([self.clone()]).collect()
             }
             Question::Label { .. } | Question::Own { column: None, .. } => {
                 unreachable!("no question of these tests")
@@ -166,7 +167,7 @@ fn questions(classes: usize, d: usize) -> Vec<Question> {
         Question::Number { column: 0, values: [-0.4, 0.7] },
         Question::Levels { columns: d - 2..d, encodings: vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0] },
         Question::Classes { codes: (0..classes).collect() },
-        Question::Own { column: Some(0), against: 0.1 },
+        Question::Own { column: Some(0), others: vec![0.1, -0.4] },
     ]
 }
 

@@ -41,8 +41,14 @@ fn questions(table: &Raw, units: &Units) -> Vec<(Question, Vec<(usize, f64)>)> {
         number(2, [-0.33, -0.27]),
         (Question::Levels { columns: 1..2, encodings: vec![0.0, 1.0] }, vec![(1, 0.0), (1, 1.0)]),
         (Question::Label { values: labels }, labels.map(|v| (usize::MAX, v)).to_vec()),
-        (Question::Own { column: Some(0), against: units.of_value(0, 47.0) }, vec![(0, OWN), (0, 47.0)]),
-        (Question::Own { column: None, against: 1.0 }, vec![(usize::MAX, OWN), (usize::MAX, 1.0)]),
+        (
+            Question::Own {
+                column: Some(0),
+                others: [47.0, 30.0, 65.0].map(|v| units.of_value(0, v)).to_vec(),
+            },
+            vec![(0, 47.0), (0, 30.0), (0, 65.0), (0, OWN)],
+        ),
+        (Question::Own { column: None, others: vec![1.0] }, vec![(usize::MAX, 1.0), (usize::MAX, OWN)]),
     ]
 }
 
@@ -88,8 +94,9 @@ fn distances_are_those_of_whole_refits() {
                 let told = told_apart(&rows, (&model, &units), (&noise, 1), &question, usize::MAX).unwrap();
                 let truth: Vec<f64> = (0..table.n())
                     .map(|i| {
-                        let [a, b] = [0, 1].map(|k| refit(&table, &units, i, values[k]));
-                        distance(&a, &b, &sd)
+                        let models: Vec<_> = values.iter().map(|v| refit(&table, &units, i, *v)).collect();
+                        let pairs = models.iter().flat_map(|a| models.iter().map(move |b| (a, b)));
+                        pairs.map(|(a, b)| distance(a, b, &sd)).fold(0.0, f64::max)
                     })
                     .collect();
                 let worst = truth.iter().copied().fold(0.0, f64::max);
