@@ -80,7 +80,7 @@ impl Table {
     }
 
     fn fit(&self) -> SoftmaxFit {
-        fit(&self.encoded(), Penalty { l2: L2, intercept: true }, 20).unwrap()
+        fit(&self.encoded(), Penalty::new(L2, true), 20).unwrap()
     }
 
     /// W in the given units, from a fit of these data from scratch.
@@ -132,8 +132,9 @@ impl Table {
                     other
                 })
                 .collect(),
-            Question::Own { column: Some(column), against } => {
-                vec![self.clone(), put(*column..column + 1, &[*against])]
+            Question::Own { column: Some(column), others } => {
+                let placed = others.iter().map(|value| put(*column..column + 1, &[*value]));
+                placed.chain([self.clone()]).collect()
             }
             Question::Label { .. } | Question::Own { column: None, .. } => {
                 unreachable!("no question of these tests")
@@ -166,7 +167,7 @@ fn questions(classes: usize, d: usize) -> Vec<Question> {
         Question::Number { column: 0, values: [-0.4, 0.7] },
         Question::Levels { columns: d - 2..d, encodings: vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0] },
         Question::Classes { codes: (0..classes).collect() },
-        Question::Own { column: Some(0), against: 0.1 },
+        Question::Own { column: Some(0), others: vec![0.1, -0.4] },
     ]
 }
 
@@ -210,7 +211,7 @@ fn two_classes_are_told_apart_as_by_the_logistic_model() {
     let table = Table::new(2, 50, 2, true, 17);
     let (encoded, units, sigma) = (table.encoded(), table.units(), 0.4);
     let rows = units.rows(&encoded);
-    let logistic = glm::fit(&encoded, Family::Logistic, Penalty { l2: 0.5 * L2, intercept: true }).unwrap();
+    let logistic = glm::fit(&encoded, Family::Logistic, Penalty::new(0.5 * L2, true)).unwrap();
     let model = units.fit(&logistic).unwrap();
     let noise = Noise::Isotropic(sigma * 2_f64.sqrt());
     for question in questions(2, table.d) {

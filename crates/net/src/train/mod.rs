@@ -288,13 +288,16 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let batch = self.released(&drawn, clip, added).map_err(stopped)?;
+        let mut batch = self.released(&drawn, clip, added).map_err(stopped)?;
         let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
         if loss.is_some_and(|loss| !self.in_proportion(loss)) {
             return Err(diverged("the loss is over a million times that at the start"));
         }
         let told = self.told(&drawn, spending.as_ref(), added).map_err(stopped)?;
-        let (theta, moments) = self.workers.with(|dev| self.updated(dev, &batch.sum))?;
+        let (theta, moments) = self.workers.with(|dev| {
+            let gradient = batch.far.take().unwrap_or_else(|| dev.upload(&batch.sum));
+            self.updated(dev, gradient)
+        })?;
         self.net.theta = theta;
         self.moments = moments;
         match (&mut self.tracker, told) {
@@ -349,9 +352,8 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
-    fn updated(&self, dev: &mut Device<T>, sum: &[T]) -> Result<(Buf<T>, Vec<Buf<T>>)> {
+    fn updated(&self, dev: &mut Device<T>, mut gradient: Buf<T>) -> Result<(Buf<T>, Vec<Buf<T>>)> {
         let (config, step) = (&self.config, self.step);
-        let mut gradient = dev.upload(sum);
         if let Some(p) = config.privacy {
             let mut rng = self.source.generator(Purpose::Noise, step);
             dev.add_noise(&mut rng, p.sigma * p.clip.unit(), &self.trained, &mut gradient);
@@ -363,14 +365,13 @@ impl<'d, T: Real> Trainer<'d, T> {
         let (rule, rate) = (config.optimizer, config.learning_rate);
         dev.update(rule, step, rate, &gradient, &self.trained, &mut moments, &mut theta);
         dev.put(gradient);
-        for m in &moments {
-            if !dev.all_finite(m)? {
-                return Err(Error::Diverged { step, what: "the gradient is not finite" });
-            }
-        }
-        match dev.all_finite(&theta)? {
-            true => Ok((theta, moments)),
-            false => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+        // all answers in one download
+        let mut finite = dev.all_finite(&moments.iter().chain([&theta]).collect::<Vec<_>>())?;
+        let parameters = finite.pop().unwrap_or(true);
+        match (finite.iter().all(|f| *f), parameters) {
+            (true, true) => Ok((theta, moments)),
+            (false, _) => Err(Error::Diverged { step, what: "the gradient is not finite" }),
+            (true, false) => Err(Error::Diverged { step, what: "the parameters are not finite" }),
         }
     }
 
