@@ -372,6 +372,7 @@ pub(crate) fn members(
         shadows: 16,
         promise,
         noise: epsilon.is_some(),
+        training: None,
         figures: figures(&attacks, promise),
         attacks,
         canaries: Some(CanaryAudit {

@@ -282,6 +282,7 @@ fn attacked<T: Real>(
         shadows: request.shadows as u64,
         promise,
         noise: model.training.as_ref().is_some_and(|t| t.privacy.is_some()),
+        training: model.training.clone().map(Box::new),
         figures: figures(&attacks, promise),
         attacks,
         canaries,
