@@ -36,6 +36,21 @@ def derivatives(family, z, y):
         return mp.log(1 + mp.exp(z)) - y * z, s - y, s * (1 - s), mpf(-1)
     if family == "poisson":
         return mp.exp(z) - y * z, mp.exp(z) - y, mp.exp(z), mpf(-1)
+    if family == "gamma":
+        return z + y * mp.exp(-z), 1 - y * mp.exp(-z), y * mp.exp(-z), -mp.exp(-z)
+    if family.startswith("tweedie("):
+        p = mpf(family[8:-1])
+        mean, own = mp.exp((2 - p) * z), y * mp.exp((1 - p) * z)
+        return mean / (2 - p) + own / (p - 1), mean - own, (2 - p) * mean + (p - 1) * own, -mp.exp((1 - p) * z)
+    if family == "squared-hinge":
+        high, low = max(1 - z, mpf(0)), max(1 + z, mpf(0))
+        curvature = y * (1 if z < 1 else 0) + (1 - y) * (1 if z > -1 else 0)
+        return (y * high ** 2 + (1 - y) * low ** 2) / 2, (1 - y) * low - y * high, curvature, -high - low
+    if family.startswith("huber("):
+        delta, r = mpf(family[6:-1]), z - y
+        if abs(r) < delta:
+            return r ** 2 / 2, r, mpf(1), mpf(-1)
+        return delta * (abs(r) - delta / 2), delta * mp.sign(r), mpf(0), mpf(0)
     raise ValueError(family)
 
 
@@ -193,7 +208,13 @@ def target(rng, family, x):
     z = x @ np.linspace(0.9, -0.6, x.shape[1]) + 0.3
     if family == "linear":
         return np.round(z + 0.5 * rng.standard_normal(len(z)), 3)
-    if family == "logistic":
+    if family.startswith("huber("):
+        return np.round(z + 0.5 * rng.standard_t(2, len(z)), 3)
+    if family == "gamma":
+        return np.round(np.exp(z) * rng.gamma(2.0, 0.5, len(z)) + 0.01, 3)
+    if family.startswith("tweedie("):
+        return np.round(np.exp(z) * np.maximum(rng.gamma(2.0, 0.5, len(z)) - 0.4, 0), 3)
+    if family in ("logistic", "squared-hinge"):
         return (z + 1.2 * rng.logistic(size=len(z)) > 0.2).astype(float)
     return rng.poisson(np.exp(np.clip(z, -2, 2)))
 
@@ -286,6 +307,14 @@ def problems():
         x[:, 0] = np.round(x[:, 0] * 1e6)
         x[:, 2] = np.round(x[:, 2] * 1e-6, 9)
         yield problem(f"{family}, units from 1e-6 to 1e6", family, x, y, block=[0, 3])
+
+    # The step of Newton's method is halved from where few records are within a threshold of 1.5, too: it starts at w = 0.
+    for seed, family in [(21, "gamma"), (22, "tweedie(1.5)"), (23, "squared-hinge"), (24, "huber(1.5)")]:
+        rng, x, y = drawn(seed, family, 16, 3)
+        yield problem(family, family, x, y, l2=0.02, block=[1, 3], sigma=0.6)
+        rng, x, y = drawn(seed + 10, family, 18, 3)
+        weight = np.round(rng.uniform(0.2, 3.0, 18), 2)
+        yield problem(f"{family}, weighted, no intercept", family, x, y, intercept=False, l2=0.1, weight=weight, block=[0, 2])
 
 
 def main():

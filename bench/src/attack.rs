@@ -14,7 +14,7 @@ const D: usize = 14;
 const M: usize = 3;
 /// The loop runs for so many seconds and is extrapolated.
 const LOOP_SECONDS: f64 = 5.0;
-const PENALTY: Penalty = Penalty { l2: 1e-2, intercept: false };
+const PENALTY: Penalty = Penalty::new(1e-2, false);
 
 pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut random = Seeded::new(1);

@@ -24,7 +24,7 @@ pub(crate) fn run() -> Done {
     );
     for (n, d) in [(30_162, 86), (12_665, 20), (12_665, 784)] {
         let rows = Parallel::synthetic(n, d, 1);
-        let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+        let fit = glm::fit(&rows, Family::Linear, Penalty::new(1e-3, false))?;
         let geometry = Geometry::new(&fit, &[], RELEASE)?;
         let (ours, etas) = best(7, || all_eta(&rows, &geometry));
         let (product, _) = best(7, || product_alone(&rows, &fit.hessian, d));
@@ -101,7 +101,7 @@ pub(crate) fn everything(
         clock = std::time::Instant::now();
         seconds
     };
-    let fit = glm::fit(rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+    let fit = glm::fit(rows, Family::Linear, Penalty::new(1e-3, false))?;
     let fitted = lap();
     let geometry = Geometry::new(&fit, directions, RELEASE)?;
     let prepared = lap();

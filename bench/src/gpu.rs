@@ -1,13 +1,10 @@
 //! Networks on a GPU: the CNN of Edmunds table B.7 at batch 8,192 with the GELU clip in f32, beside JAX as published on
 //! the same card.
 
-use crate::{
-    best,
-    net::{CLIP, jax, records},
-};
+use crate::net::{CLIP, jax, records};
 use leakscope_net::{
     Backend, Clip, Data, LayerSpec, Loss, NetSpec, Network, Result, Shape,
-    engine::{clipped_gradient, gradient},
+    engine::clipped_gradient,
     leak::{Label, Measure, Plis, Probe, Spectral, Trace, measure},
     preset::preset,
     random::{Generator, Purpose},
@@ -22,24 +19,11 @@ type Any<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Ours, then JAX run by `python` where one is named.
 pub(crate) fn run(python: Option<&str>) -> Any<()> {
-    let backend = Backend::cuda(0)?;
-    let Backend::Cuda(card) = backend else { return Err("no GPU".into()) };
-    let input = Shape::Image([28, 28, 1]);
-    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
-    let data: Data<f32> = records(BATCH, input)?;
-    let batch: Vec<usize> = (0..BATCH).collect();
-    let n = BATCH as f64;
-    println!("{}: {} parameters, batch {BATCH}, f32", card.name(), net.parameter_count());
-    let of = |trace, plis, eta| {
-        let what = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
-        measure(&net, &data, &batch, &what).map(|_| ())
-    };
-    let ten = Trace::Estimate { probes: 10, probe: Probe::Rademacher };
-    let gradients = rate("clipped gradients", n, || clipped_gradient(&net, &data, &batch, CLIP).map(|_| ()))?;
-    rate("PLIS", n, || of(Trace::Skip, Plis::Record, None))?;
-    let probes = rate("dFIL, each of 10 probes", 10.0 * n, || of(ten, Plis::Skip, None))?;
-    let spectral = Spectral { iterations: 20, tolerance: 1e-15 };
-    rate("eta, each of 20 iterations", 20.0 * n, || of(Trace::Skip, Plis::Skip, Some(spectral)))?;
+    let seed = Seed::new()?;
+    let gradients = seed.rate(Work::Gradients)?;
+    seed.rate(Work::Plis)?;
+    let probes = seed.rate(Work::Probes)?;
+    seed.rate(Work::Eta)?;
     let Some(python) = python else {
         println!("no Python with JAX was named: nothing to compare with");
         return Ok(());
@@ -59,23 +43,106 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
     Ok(())
 }
 
+/// What the seed CNN is measured at.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Gradients,
+    Plis,
+    Probes,
+    Eta,
+}
+
+impl Work {
+    const ALL: [Self; 4] = [Self::Gradients, Self::Plis, Self::Probes, Self::Eta];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gradients => "clipped gradients",
+            Self::Plis => "PLIS",
+            Self::Probes => "dFIL, each of 10 probes",
+            Self::Eta => "eta, each of 20 iterations",
+        }
+    }
+
+    /// How often a record counts.
+    fn times(self) -> f64 {
+        match self {
+            Self::Gradients | Self::Plis => 1.0,
+            Self::Probes => 10.0,
+            Self::Eta => 20.0,
+        }
+    }
+}
+
+/// The seed CNN on the card, and records for it.
+struct Seed {
+    net: Network<f32>,
+    data: Data<f32>,
+    batch: Vec<usize>,
+}
+
+impl Seed {
+    fn new() -> Any<Self> {
+        let backend = Backend::cuda(0)?;
+        let Backend::Cuda(card) = backend else { return Err("no GPU".into()) };
+        let input = Shape::Image([28, 28, 1]);
+        let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
+        println!("{}: {} parameters, batch {BATCH}, f32", card.name(), net.parameter_count());
+        Ok(Self { net, data: records(BATCH, input)?, batch: (0..BATCH).collect() })
+    }
+
+    fn make(&self, work: Work) -> Result<()> {
+        let (net, data, batch) = (&self.net, &self.data, &self.batch);
+        let (mut trace, mut plis, mut eta) = (Trace::Skip, Plis::Skip, None);
+        match work {
+            Work::Gradients => return clipped_gradient(net, data, batch, CLIP).map(|_| ()),
+            Work::Plis => plis = Plis::Record,
+            Work::Probes => trace = Trace::Estimate { probes: 10, probe: Probe::Rademacher },
+            Work::Eta => eta = Some(Spectral { iterations: 20, tolerance: 1e-15 }),
+        }
+        let what = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
+        measure(net, data, batch, &what).map(|_| ())
+    }
+
+    /// Records a second, the best of twenty runs.
+    fn rate(&self, work: Work) -> Result<f64> {
+        self.make(work)?;
+        let mut best = f64::INFINITY;
+        for _ in 0..20 {
+            let clock = Instant::now();
+            self.make(work)?;
+            best = best.min(clock.elapsed().as_secs_f64());
+        }
+        let rate = work.times() * BATCH as f64 / best;
+        println!("{:26} {rate:12.0} a second", work.name());
+        Ok(rate)
+    }
+}
+
+/// Each kind of work alone for so many seconds, for a profiler or for LEAKSCOPE_CUDA_TIMES=1.
+pub(crate) fn profile(seconds: f64) -> Any<()> {
+    let seed = Seed::new()?;
+    for work in Work::ALL {
+        eprintln!("--- {}", work.name());
+        let (clock, mut runs) = (Instant::now(), 0);
+        while clock.elapsed().as_secs_f64() < seconds {
+            seed.make(work)?;
+            runs += 1;
+        }
+        println!("{}: {:.0} us each", work.name(), 1e6 * clock.elapsed().as_secs_f64() / f64::from(runs));
+    }
+    Ok(())
+}
+
 /// The private run of the README over records of that size, with accounts of every record at every step.
 pub(crate) fn track(steps: u64) -> Any<()> {
     let (backend, input, n) = (Backend::cuda(0)?, Shape::Image([28, 28, 1]), 60_000);
     let data: Data<f32> = records(n, input)?;
     let config = TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
         learning_rate: 0.5,
-        weight_decay: 0.0,
         sampling: Sampling::Poisson { rate: 1024.0 / n as f64 },
-        privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 2.0 }),
         tracking: Tracking::Every { probes: 2 },
-        label: Label::Public,
-        delta: 1e-5,
-        seed: 1,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+        ..training(Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 2.0 }))
     };
     let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
     let clock = Instant::now();
@@ -99,18 +166,17 @@ pub(crate) fn track(steps: u64) -> Any<()> {
 /// Products of `f32` that this card was measured to make, a second.
 const MOST: f64 = 51e12;
 
-/// Larger networks against what the card's arithmetic allows. Counted are the operations of forward and backward passes of
-/// training in the open, three times those forward; what norms of records cost comes on top of it.
+/// Larger networks against what the card's arithmetic allows: whole steps of training, in the open and private. Counted are the
+/// operations of forward and backward passes, three times those forward; what norms of records cost comes on top of it.
 pub(crate) fn large() -> Any<()> {
     let backend = Backend::cuda(0)?;
     let input = Shape::Image([32, 32, 3]);
-    let layers = residual();
     let positions = [(1024, 27, 64), (1024, 576, 64), (1024, 576, 64), (256, 576, 128)];
     let blocks = [(256, 1152, 128); 4];
     let forward: usize = positions.iter().chain(&blocks).map(|(t, k, o)| 2 * t * k * o).sum();
-    let net = Network::<f32>::new(NetSpec::sequential(input, layers, Loss::SoftmaxCrossEntropy), 1)?;
+    let spec = NetSpec::sequential(input, residual(), Loss::SoftmaxCrossEntropy);
     let data: Data<f32> = records(1024, input)?;
-    share("residual CNN, 32 x 32 x 3", &net.on(backend)?, &data, forward as f64)?;
+    share("residual CNN, 32 x 32 x 3", &spec, backend, &data, forward as f64)?;
 
     let model = Gpt2::SMALL;
     let (length, texts) = (256, 32);
@@ -121,7 +187,7 @@ pub(crate) fn large() -> Any<()> {
     let (w, t) = (model.width as f64, length as f64);
     let block = 2.0 * 12.0 * w * w * t + 4.0 * t * t * w;
     let forward = model.blocks as f64 * block + 2.0 * w * model.vocabulary as f64 * t;
-    share("GPT-2 small, 256 tokens", &Network::<f32>::new(model.network(), 1)?.on(backend)?, &data, forward)
+    share("GPT-2 small, 256 tokens", &model.network(), backend, &data, forward)
 }
 
 /// A residual CNN of 0.8 million parameters.
@@ -146,18 +212,29 @@ fn residual() -> Vec<LayerSpec> {
     ]
 }
 
-fn share(name: &str, net: &Network<f32>, data: &Data<f32>, forward: f64) -> Any<()> {
-    let all: Vec<usize> = (0..data.len()).collect();
-    let n = all.len() as f64;
-    println!("{name}: {} parameters, batch {}, f32", net.parameter_count(), all.len());
-    for (kind, seconds) in [
-        ("plain gradient", best(5, || gradient(net, data, &all).map(|_| ())).0),
-        ("clipped gradients", best(5, || clipped_gradient(net, data, &all, CLIP).map(|_| ())).0),
-    ] {
-        let rate = 3.0 * forward * n / seconds;
+fn share(name: &str, spec: &NetSpec, backend: Backend, data: &Data<f32>, forward: f64) -> Any<()> {
+    let n = data.len() as f64;
+    for (kind, privacy) in
+        [("a step in the open", None), ("a private step", Some(Privacy { clip: CLIP, sigma: 1.0 }))]
+    {
+        let net = Network::<f32>::new(spec.clone(), 1)?.on(backend)?;
+        if privacy.is_none() {
+            println!("{name}: {} parameters, batch {}, f32", net.parameter_count(), data.len());
+        }
+        let config = TrainConfig { sampling: Sampling::Shuffle { batch: data.len() }, ..training(privacy) };
+        let mut run = Trainer::new(net, data, config)?;
+        eprintln!("--- {name}, {kind}");
+        let mut best = f64::INFINITY;
+        for _ in 0..6 {
+            let clock = Instant::now();
+            run.step()?;
+            best = best.min(clock.elapsed().as_secs_f64());
+        }
+        let rate = 3.0 * forward * n / best;
         println!(
-            "{kind:26} {:12.1} a second, {:5.1} TFLOP/s, {:3.0}% of what f32 allows",
-            n / seconds,
+            "{kind:26} {:8.1} ms, {:10.1} records a second, {:5.1} TFLOP/s, {:3.0}% of what f32 allows",
+            1e3 * best,
+            n / best,
             rate / 1e12,
             100.0 * rate / MOST
         );
@@ -165,15 +242,20 @@ fn share(name: &str, net: &Network<f32>, data: &Data<f32>, forward: f64) -> Any<
     Ok(())
 }
 
-/// Records a second, the best of twenty runs.
-fn rate(name: &str, each: f64, f: impl Fn() -> Result<()>) -> Result<f64> {
-    f()?;
-    let mut best = f64::INFINITY;
-    for _ in 0..20 {
-        let clock = Instant::now();
-        f()?;
-        best = best.min(clock.elapsed().as_secs_f64());
+/// Plain descent by small steps.
+fn training(privacy: Option<Privacy>) -> TrainConfig {
+    TrainConfig {
+        optimizer: Optimizer::Sgd { momentum: 0.0 },
+        learning_rate: 1e-6,
+        weight_decay: 0.0,
+        sampling: Sampling::Poisson { rate: 1.0 },
+        privacy,
+        tracking: Tracking::Off,
+        label: Label::Public,
+        delta: 1e-5,
+        seed: 1,
+        randomness: Randomness::System,
+        divisor: None,
+        filter: None,
     }
-    println!("{name:26} {:12.0} a second", each / best);
-    Ok(each / best)
 }

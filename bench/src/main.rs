@@ -8,6 +8,7 @@
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
 //! cargo run --release -p leakscope-bench -- gpu [PYTHON]   the same on a GPU of NVIDIA's, at batch 8,192
+//! cargo run --release -p leakscope-bench -- gpu-profile [SECONDS]  each kind of work alone, with LEAKSCOPE_CUDA_TIMES=1 by kernel
 //! cargo run --release -p leakscope-bench -- gpu-large      a residual CNN and GPT-2 small on it, against its arithmetic
 //! cargo run --release -p leakscope-bench -- gpu-track [STEPS]  a private run on it with accounts of 60,000 records at every step
 //! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
@@ -46,6 +47,10 @@ fn main() -> ExitCode {
         Some("scaling") => scaling::run(),
         Some("gpu") => gpu::run(arguments.get(1).map(String::as_str)),
         Some("gpu-large") => gpu::large(),
+        Some("gpu-profile") => {
+            let seconds = arguments.get(1).map_or(Ok(1.2), |text| text.parse());
+            seconds.map_err(Into::into).and_then(gpu::profile)
+        }
         Some("gpu-track") => {
             let steps = arguments.get(1).map_or(Ok(500), |text| text.parse());
             steps.map_err(Into::into).and_then(gpu::track)
@@ -65,7 +70,7 @@ fn main() -> ExitCode {
         // what `text` runs in processes of their own
         Some("text-part") => text::part(&arguments[1..]),
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-track [STEPS]|text \
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-profile [SECONDS]|gpu-track [STEPS]|text \
                  [blocks=N] [width=N] [heads=N] [vocabulary=N] [length=N] [batch=N] [PYTHON]"
                 .into())
         }

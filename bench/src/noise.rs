@@ -16,7 +16,7 @@ pub(crate) fn run() -> Done {
     );
     for (n, d, column) in [(4_819, 14, None), (30_162, 86, Some(3))] {
         let rows = Parallel::synthetic(n, d, 5);
-        let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-5, intercept: false })?;
+        let fit = glm::fit(&rows, Family::Linear, Penalty::new(1e-5, false))?;
         let (protected, name) = match column {
             None => (Protected::Record { label: true }, "whole records"),
             Some(j) => (Protected::Attribute(Directions::columns(j..j + 1, d)), "one attribute"),

@@ -27,7 +27,7 @@ fn bits(numbers: impl IntoIterator<Item = u64>) -> u64 {
 /// η of every record.
 fn eta(n: usize, d: usize) -> Any<Timed> {
     let rows = Parallel::synthetic(n, d, 1);
-    let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+    let fit = glm::fit(&rows, Family::Linear, Penalty::new(1e-3, false))?;
     let geometry = Geometry::new(&fit, &[], RELEASE)?;
     let (seconds, eta) = best(15, || all_eta(&rows, &geometry));
     Ok((seconds, bits(eta.iter().map(|x| x.to_bits()))))
@@ -42,7 +42,7 @@ fn wide() -> Any<Timed> {
     for _ in 0..3 {
         fastest = fastest.min(everything(&rows, &directions)?.iter().sum());
     }
-    let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 1e-3, intercept: false })?;
+    let fit = glm::fit(&rows, Family::Linear, Penalty::new(1e-3, false))?;
     Ok((fastest, bits(fit.w.iter().map(|x| x.to_bits()))))
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn run() -> Done {
             block.y[i] = ((z + 2.0) / 4.0 * classes as f64).clamp(0.0, classes as f64 - 1.0).floor();
         }
     }
-    let (fitting, fitted) = best(1, || fit(&rows, Penalty { l2: 1e-4, intercept: false }, MAX_CLASSES));
+    let (fitting, fitted) = best(1, || fit(&rows, Penalty::new(1e-4, false), MAX_CLASSES));
     let fitted = fitted?;
     let (seconds, etas) = best(3, || ours(&rows, &fitted));
     let etas = etas?;

@@ -61,7 +61,7 @@ pub(crate) fn run(rows: usize) -> Done {
     report("a pass with one product", clock, bare);
 
     let clock = Instant::now();
-    let fit = glm::fit(&data, Family::Linear, Penalty { l2: 1e-3, intercept: true })?;
+    let fit = glm::fit(&data, Family::Linear, Penalty::new(1e-3, true))?;
     println!("fit: {} passes", fit.passes);
     report_each("each pass of the fit", clock, bare, fit.passes);
 

@@ -207,6 +207,42 @@ fn tables_without_an_answer() {
             "--target y --model poisson",
             &["target `y` is", "counts must be zero or more"],
         ),
+        (
+            "amounts",
+            rows(|_, _| {}),
+            "--target y --model tweedie",
+            &["data row", "target `y` is", "must be zero or more"],
+        ),
+        (
+            "positive",
+            rows(|i, cells| cells[4] = if i == 7 { "0".into() } else { "2.5".into() }),
+            "--target y --model gamma",
+            &["data row 8", "target `y` is 0", "above zero", "--model tweedie"],
+        ),
+        (
+            "power",
+            rows(|_, _| {}),
+            "--target y --model tweedie --power 3",
+            &["--power", "3: expected a number from 1 to 2"],
+        ),
+        (
+            "powerless",
+            rows(|_, _| {}),
+            "--target y --power 1.5",
+            &["--power", "a tweedie model, which alone has one"],
+        ),
+        (
+            "threshold",
+            rows(|_, _| {}),
+            "--target y --model huber --huber-threshold 0",
+            &["--huber-threshold", "0: expected a positive number"],
+        ),
+        (
+            "classes_of_hinge",
+            rows(|_, _| {}),
+            "--target c --model huber",
+            &["target `c` is text", "--model logistic"],
+        ),
         ("id_only", "id,y\na,1\nb,2\nc,5\n".into(), "--target y", &["no feature columns are left"]),
         (
             "roles",

@@ -400,3 +400,30 @@ fn a_hundred_thousand_records_are_at_hand_in_two_seconds_and_five_megabytes() {
     assert!(opened_in.is_finite() && sorted.as_f64().is_some(), "{opened_in} {sorted}");
     assert_eq!(page.complaints, Vec::<String>::new());
 }
+
+/// A secret's card says how often it is guessed at the noise chosen, and what of it is as audited; so do the warnings.
+#[test]
+fn what_does_not_follow_says_so() {
+    let Some(browser) = browser() else { return };
+    let folder = demo();
+    folder.run(&format!("audit {DIALS} --sigma 0.5 --secret vkorc1 --out a --quiet")).expect(0);
+    let mut page = opened(&folder, browser, "a/report.html", 1200);
+    let remark = "(function () { var p = document.querySelector('#secret > .asaudited'); \
+                  return p && p.getClientRects().length ? p.textContent : ''; })()";
+    assert_eq!(page.eval(remark), "");
+    let own = audit(&folder, "a/audit.json");
+    page.dial(3.5, 2);
+    let said = page.eval(remark);
+    let said = said.as_str().unwrap();
+    assert!(said.contains("The rest of this card is as audited, at σ = 0.5."), "{said}");
+    // At the nearest noise on its curve, as an audit moved there has it.
+    let moved = audit_at(&own, 3.5, 2).unwrap().secret.unwrap();
+    let easiest = moved.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
+    let share = leakscope_report::format::share_at_most(easiest.unwrap_or(moved.bounds[0].success));
+    assert!(said.contains(&format!("in more than {share} of cases")), "{share}: {said}");
+    let greyed = "document.querySelector('#secret').classList.contains('kept')";
+    assert_eq!(page.eval(greyed), true);
+    page.click("[data-dial=reset]");
+    assert_eq!(page.eval(remark), "");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}

@@ -148,3 +148,70 @@ fn options_have_one_name_and_answer_to_their_old_ones() {
         }
     }
 }
+
+/// What a machine has to compute with is a document with a schema like the others.
+#[test]
+fn devices_are_a_document() {
+    let folder = Folder::new();
+    let found = folder.run("devices --json").expect(0).json();
+    assert_eq!(found["schema"], "leakscope.devices/1");
+    assert!(found["cpu"]["threads"].as_u64().unwrap() > 0);
+    assert!(found["gpus"].is_array());
+}
+
+/// A page's text as it reads, without markup and in one line.
+fn as_text(html: &str) -> String {
+    let mut text = String::new();
+    for part in html.split('<') {
+        text += part.split_once('>').map_or(part, |p| p.1);
+    }
+    for (code, sign) in [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")] {
+        text = text.replace(code, sign);
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Headline numbers of the terminal and of the page are the same digits: the whole verdict, sentence by sentence, and the tiles that
+/// both show.
+#[test]
+fn terminal_and_page_show_the_same_digits() {
+    let folder = Folder::new();
+    folder.run("demo --rows 300 --seed 3 --out demo").expect(0);
+    let of = "demo/patients.csv --target dose --id patient --l2 0.01 --seed 4";
+    let verdict = |page: &str| -> Vec<String> {
+        let section =
+            page.split_once("<section class=\"verdict").unwrap().1.split_once("</section>").unwrap().0;
+        let section = section.split_once("<details").map_or(section, |s| s.0);
+        section.split("<p").skip(1).map(|p| as_text(&format!("<p{p}"))).collect()
+    };
+    let numbers = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !(c.is_ascii_digit() || ".,%×".contains(c)));
+        parts
+            .map(|n| n.trim_matches(['.', ',']).to_owned())
+            .filter(|n| n.contains(|c: char| c.is_ascii_digit()))
+            .collect()
+    };
+    for (line, page) in [
+        (format!("audit {of} --group race --holdout 0.2 --sigma 30 --out audit"), "audit/report.html"),
+        (format!("bound --data {of} --secret vkorc1 --sigma 0.5 --out bound"), "bound/report.html"),
+        (format!("attack {of} --secret vkorc1 --trials 2 --sigmas 0.5 --out attack"), "attack/report.html"),
+        (format!("balance {of} --iterations 3 --out balance"), "balance/report.html"),
+        (
+            "account --sigma 2 --rate 0.1 --steps 10 --delta 1e-5 --adjacency add-remove --out account"
+                .to_owned(),
+            "account/report.html",
+        ),
+    ] {
+        let run = folder.run(&line).expect(0);
+        let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let page = folder.read(page);
+        for sentence in verdict(&page) {
+            for number in numbers(&sentence) {
+                assert!(
+                    numbers(&said).contains(&number),
+                    "{line}: {number} of “{sentence}” is not in {said}"
+                );
+            }
+        }
+    }
+}

@@ -300,3 +300,81 @@ fn a_release_that_is_killed_is_there_and_charged_or_neither() {
     assert_eq!(ledger["releases"].as_array().unwrap().len(), released);
     assert!(ledger["intention"].is_null());
 }
+
+/// Somebody reads every string and number of the pages that were made to be shared, scripts and their data too, for what could
+/// single out a person.
+#[test]
+fn a_page_to_share_holds_no_id_no_rare_value_and_no_value_of_a_record() {
+    let folder = Folder::new();
+    let mut table = String::from("who,region,trade,income,height,kind,sick\n");
+    let mut secrets: Vec<String> = vec!["Zanzibar".into(), "bell-founder".into(), "wandering".into()];
+    for i in 0..240_u32 {
+        // Values that nothing else on a page has by chance.
+        let (income, height) =
+            (20_011.37 + 173.31 * f64::from(i * 7919 % 240), 150.013 + f64::from(i * 37 % 97) * 0.517);
+        let region = if i == 17 { "Zanzibar" } else { ["north", "south"][i as usize % 2] };
+        let trade = if i == 30 { "bell-founder" } else { ["smith", "miller", "baker"][i as usize % 3] };
+        let kind = if i == 44 { "wandering" } else { ["a", "b"][i as usize / 3 % 2] };
+        let sick = if (i * 31 + 7) % 5 < 2 { "yes" } else { "no" };
+        table += &format!("person-{i:04}x,{region},{trade},{income:.2},{height:.3},{kind},{sick}\n");
+        secrets.extend([format!("person-{i:04}x"), format!("{income:.2}"), format!("{height:.3}")]);
+    }
+    folder.write("t.csv", table);
+    let of = "t.csv --target sick --id who --model logistic --l2 0.05 --seed 3";
+    folder
+        .run(&format!("audit {of} --group region --secret kind --holdout 0.2 --sigma 0.3 --out own -q"))
+        .expect(0);
+    folder
+        .run(&format!(
+            "audit {of} --group region --secret kind --holdout 0.2 --sigma 0.3 --redact --out shared -q"
+        ))
+        .expect(0);
+    folder.run(&format!("bound --data {of} --secret trade --sigma 0.3 --redact --out bound -q")).expect(0);
+    folder
+        .run(&format!("attack {of} --secret trade --trials 2 --sigmas 0.3 --redact --out attack -q"))
+        .expect(0);
+    let own = folder.read("own/report.html");
+    assert!(["person-0018x", "Zanzibar"].iter().all(|s| own.contains(s)), "the test looks at nothing");
+    // Exact numbers of single records, as a document has them.
+    let audit = folder.json("own/audit.json");
+    let mut exact: Vec<f64> = vec![];
+    let lists = ["most", "least"].map(|list| audit["records"][list].as_array().unwrap().clone());
+    for record in lists.iter().flatten() {
+        for measure in ["eta", "dfil", "loss", "gradient_norm"] {
+            let x = record[measure].as_f64().unwrap();
+            exact.push(x);
+        }
+    }
+    exact.extend(audit["model"]["coefficients"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()));
+    // As many digits as nobody else's number has by chance.
+    let digits =
+        |x: &f64| format!("{:e}", x.abs()).split_once('e').unwrap().0.chars().take(8).collect::<String>();
+    let exact: Vec<String> = exact.iter().map(digits).filter(|d| d.len() == 8).collect();
+    assert!(exact.len() > 100 && exact.iter().any(|d| own.contains(d)), "the test looks at nothing");
+    secrets.extend(exact);
+    for page in ["shared/report.html", "bound/report.html", "attack/report.html"] {
+        let html = folder.read(page);
+        assert!(html.contains("For readers whom the owner of the data trusts."), "{page}");
+        for secret in &secrets {
+            if let Some(at) = html.find(secret.as_str()) {
+                let from = html.floor_char_boundary(at.saturating_sub(120));
+                panic!("{page} holds {secret}: …{}", &html[from..html.ceil_char_boundary(at + 60)]);
+            }
+        }
+    }
+    // Bars of fewer than ten records, and dots, are not drawn.
+    let html = folder.read("shared/report.html");
+    for title in html.split("<title>").skip(2) {
+        let count = title
+            .split_once(" record")
+            .and_then(|t| t.0.rsplit([' ', '>']).next()?.replace(',', "").parse::<u64>().ok());
+        assert!(count.is_none_or(|c| c >= 10), "{title:.80}");
+    }
+    assert!(
+        !html.contains("class=\"dots") && !html.contains("id=\"most\"") && html.contains("\"store\": null")
+    );
+    // The verdict is as grave as that of the owner's page.
+    let colour =
+        |html: &str| html.split_once("class=\"verdict ").unwrap().1.split_once('"').unwrap().0.to_owned();
+    assert_eq!(colour(&html), colour(&own));
+}

@@ -296,6 +296,8 @@ fn what_is_missing_is_named_with_where_it_is_published() {
         ("hannun-fig4", "train-images-idx3-ubyte", "leakscope data get mnist"),
         ("hannun-fig6", "iwpc-scaled.csv", "Yeom"),
         ("hannun-fig7", "iwpc-scaled.csv", "--synthetic"),
+        ("edmunds-table3.3", "data_batch_1.bin", "leakscope data get cifar10"),
+        ("edmunds-appendix", "train-images-idx3-ubyte", "leakscope data get mnist"),
     ] {
         let out = leakscope(&["reproduce", name, "--data", path]);
         let said = text(&out.stderr);
@@ -315,6 +317,17 @@ fn what_is_missing_is_named_with_where_it_is_published() {
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(said.contains("1 images") && said.contains("60000"), "{said}");
+    // CIFAR-10 in its binary format: of a wrong length, and too few.
+    let photographs = empty.path().join("cifar-10-batches-bin");
+    std::fs::create_dir(&photographs).expect("a folder");
+    let batch = photographs.join("data_batch_1.bin");
+    for (bytes, says) in [(3072, "no multiple of 3,073 bytes"), (2 * 3073, "2 images")] {
+        std::fs::write(&batch, vec![1; bytes]).expect("written");
+        let out = leakscope(&["reproduce", "edmunds-table3.3", "--data", path]);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains("data_batch_1.bin") && said.contains(says), "{said}");
+    }
     let adult = empty.path().join("adult");
     std::fs::create_dir(&adult).expect("a folder");
     std::fs::write(adult.join("adult.data"), "39, State-gov\n").expect("written");

@@ -199,6 +199,37 @@ fn a_value_far_out_is_told_where_typical_ones_are_not() {
     assert!((worst - truth).abs() < 1e-6 && truth > 0.99, "{worst} for {truth}");
 }
 
+/// A ridge without an intercept moves up and down as one value grows: its ends are told less often than values between them.
+#[test]
+fn values_between_the_ends_are_tried_too() {
+    let x = [0.04, -0.92, -0.08, -0.34, 5.96, 107.2, 0.6, 4.51, 3.58, 0.42];
+    let y = [0.1, 1.03, 0.02, 0.44, -6.8, -124.06, -0.65, -5.24, -4.22, -0.53];
+    let table: String = x.iter().zip(y).map(|(x, y)| format!("{x},{y}\n")).collect();
+    let folder = Folder::new();
+    folder.write("b.csv", format!("x,y\n{table}"));
+    let line = "audit b.csv --target y --scale none --no-intercept --l2 1 --sigma 3.4 --json";
+    let found = folder.run(line).expect(0).json();
+    let of = |found: &Value| number(told(found, "x"), "/distance");
+    // By hand: every record, any two of the values that are put in place and its own.
+    let slope = |i: usize, value: f64| {
+        let mut x = x;
+        x[i] = value;
+        let (xy, xx) = x.iter().zip(y).fold((0.0, 0.0), |(a, b), (x, y)| (a + x * y, b + x * x));
+        xy / (xx + 10.0)
+    };
+    let named = folder.run(&format!("{line} --tell x=-0.34,5.96")).expect(0).json();
+    assert!(of(&found) > 0.9 * of(&named), "{} {}", of(&found), of(&named));
+    let quantiles = [-0.92, 107.0, 0.0, 0.5, 5.0];
+    let mut most = 0.0_f64;
+    for i in 0..10 {
+        let of_record: Vec<f64> = quantiles.iter().chain([&x[i]]).map(|v| slope(i, *v)).collect();
+        let (low, high) = of_record.iter().fold((f64::MAX, f64::MIN), |(a, b), w| (a.min(*w), b.max(*w)));
+        most = most.max((high - low) / 3.4);
+    }
+    // The quantiles of the tool are rounded; these are near them.
+    assert!(of(&found) > 0.7 * most, "{} {most}", of(&found));
+}
+
 #[test]
 fn enough_noise_is_green_and_the_threshold_is_the_users() {
     let folder = Folder::new();

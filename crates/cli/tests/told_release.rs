@@ -139,7 +139,7 @@ impl People {
             shape: None,
         };
         let mut w = vec![];
-        let model = (Family::Linear, Penalty { l2: L2, intercept: true });
+        let model = (Family::Linear, Penalty::new(L2, true));
         balance(&table, model, &options, |_, fit, _| {
             w.clone_from(&fit.w);
             Ok(())
@@ -499,5 +499,51 @@ fn what_one_record_decides_is_told_whatever_the_noise() {
         // η was measured: the owner is told, nobody else.
         assert!(owned["eta"]["max"].as_f64().unwrap() > 0.0);
         assert_eq!((r.eta.max, r.composed.eta_max), (None, None), "{case}");
+    }
+}
+
+/// A mean just below zero rounds to zero like one just above it: no published byte tells which.
+#[test]
+fn no_file_says_on_which_side_of_zero_a_mean_lies() {
+    let mut random = Seeded::new(17);
+    let x = random.normals(400);
+    let mean = x.iter().sum::<f64>() / 400.0;
+    for side in [-1e-3, 1e-3] {
+        let rows: String = x.iter().map(|v| format!("{},{}\n", v - mean + side, 2.0 * v)).collect();
+        let folder = Folder::new();
+        folder.write("t.csv", format!("x,y\n{rows}"));
+        folder.run("release t.csv --target y --l2 0.01 --sigma 8 --label public --out o").expect_released();
+        for file in ["release.json", "model.json"] {
+            let text = folder.read(&format!("o/release-1/{file}"));
+            assert!(text.contains("\"centre\""), "{file}");
+            assert!(
+                !text.contains("-0.0,") && !text.contains("-0.0\n") && !text.contains("-0,"),
+                "{file}: {text}"
+            );
+        }
+    }
+}
+
+/// The label of an earlier release was told of there even where it was called public, and so was a column of weights.
+#[test]
+fn what_an_earlier_release_took_as_public_is_not_forgotten() {
+    let mut random = Seeded::new(5);
+    let rows: String = (0..150)
+        .map(|_| {
+            let z = random.normals(3);
+            format!("{:.2},{:.2},{:.2},{:.2}\n", z[0], z[0] + z[1], z[1] + 0.5 * z[2], 1.0 + z[2].abs())
+        })
+        .collect();
+    let bounds = "--bounds x=-8..8 --bounds y=-8..8 --bounds z=-8..8 --bounds w=0..8";
+    for first in ["--target y --label public --drop w", "--target z --label public --weights w --drop y"] {
+        let folder = Folder::new();
+        folder.write("t.csv", format!("x,y,z,w\n{rows}"));
+        let later =
+            format!("release t.csv --target z --label public {bounds} --l2 0.1 --sigma 64 --out o --json");
+        let alone = owners(&folder.run(&later.replace("--out o", "--out p")).expect_released().json());
+        assert_eq!(of_release(&alone).colour, Colour::Green);
+        folder.run(&format!("release t.csv {first} {bounds} --l2 0.1 --sigma 1 --out o")).expect_released();
+        let owned = folder.run(&later).expect_released().json();
+        assert_ne!(of_release(&owners(&owned)).colour, Colour::Green, "{first}: {owned}");
     }
 }

@@ -74,7 +74,8 @@ impl PublicUnit {
     pub fn rounded(centre: f64, scale: f64) -> Self {
         let unit = public_scale(scale);
         let multiple = (centre / unit).round();
-        Self { centre: if multiple.is_finite() { multiple * unit } else { 0.0 }, unit }
+        // Plus zero: a mean just below zero would be published as −0, and its sign with it.
+        Self { centre: if multiple.is_finite() { multiple * unit + 0.0 } else { 0.0 }, unit }
     }
 }
 
@@ -395,7 +396,17 @@ impl Units {
             w.push(encoded.w[d] - o.iter().zip(&w).map(|(o, w)| o * w).sum::<f64>());
         }
         let base = encoded.n as f64 * encoded.penalty.l2;
-        let strength = t.iter().map(|t| base * t * t).collect();
+        let mut strength: Vec<f64> = t.iter().map(|t| base * t * t).collect();
+        if let Some(of_intercept) = encoded.penalty.on_intercept(encoded.n) {
+            if o.iter().any(|o| *o != 0.0) {
+                return Err(Error::NotApplicable {
+                    what: "a penalty on the intercept",
+                    setting: "columns that are centred",
+                    advice: "take the columns as they are (scale none)",
+                });
+            }
+            strength.push(of_intercept);
+        }
         let penalty = Penalty { intercept: self.intercept, ..encoded.penalty };
         Ok(FitInUnits { fit: Fit { w, hessian, gradient, penalty, ..encoded.clone() }, strength })
     }

@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "every test binary uses its part")]
 mod dense;
 
-use dense::{Dense, Draws};
+use dense::{Dense, Draws, families, label, place};
 use leakscope_core::Error;
 use leakscope_core::attack::{Attack, Options, Secret, attack, candidate_models};
 use leakscope_core::bound::{Channel, Encodings, Prior, RecordBounds, bounds};
@@ -15,10 +15,10 @@ use leakscope_core::random::Seeded;
 
 /// Two numbers, a category of three levels (last one dropped), an intercept if asked for.
 fn table(family: Family, n: usize, intercept: bool, weighted: bool) -> (Dense, Secret) {
-    let mut draws = Draws(family as u64 + 31);
+    let mut draws = Draws(place(family) + 31);
     let p = 4 + usize::from(intercept);
     let (mut x, mut y, mut counts) = (vec![], vec![], [0; 3]);
-    for _ in 0..n {
+    for i in 0..n {
         let level = (draws.uniform() * draws.uniform() * 3.0) as usize;
         counts[level] += 1;
         let row = [draws.normal(), draws.normal(), f64::from(level == 0), f64::from(level == 1), 1.0];
@@ -27,6 +27,10 @@ fn table(family: Family, n: usize, intercept: bool, weighted: bool) -> (Dense, S
             Family::Linear => z,
             Family::Logistic => f64::from(u8::from(z > 0.2)),
             Family::Poisson => (0.6 * z).exp().round(),
+            Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                let (u, e) = (draws.uniform(), draws.normal());
+                label(family, i, 0.6 * z, u, e)
+            }
         });
         x.extend_from_slice(&row[..p]);
     }
@@ -48,7 +52,7 @@ fn with_candidate(data: &Dense, secret: &Secret, i: usize, m: usize) -> Dense {
 
 #[test]
 fn models_with_a_candidate_in_place_are_those_of_refits() {
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in families() {
         for (intercept, weighted) in [(true, false), (false, true)] {
             let (data, secret) = table(family, 90, intercept, weighted);
             let best = model(&data);
@@ -167,6 +171,16 @@ fn correlated(p: usize) -> Noise {
 }
 
 /// Accuracy of every attacker by its definition.
+/// How the variance grows with the mean.
+fn power(family: Family) -> f64 {
+    match family {
+        Family::Linear | Family::Logistic | Family::SquaredHinge | Family::Huber(_) => 0.0,
+        Family::Poisson => 1.0,
+        Family::Gamma => 2.0,
+        Family::Tweedie(power) => power.value(),
+    }
+}
+
 fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
     let (n, p, t) = (data.n(), data.p, options.trials);
     let best = model(data);
@@ -182,7 +196,7 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
         (0..n * 3).map(|c| model(&with_candidate(data, secret, c / 3, c % 3)).w).collect();
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     let log_prior: Vec<f64> = secret.prior().iter().map(|p| p.ln()).collect();
-    let classes = data.family == Family::Logistic;
+    let classes = data.family.two_classes();
     let mut accuracies = vec![];
     for &attack in &options.attacks {
         for &sigma in &options.sigmas {
@@ -191,6 +205,12 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
                 let w: Vec<f64> = (0..p).map(|j| best.w[j] + sigma * noise[j * t + trial]).collect();
                 let released = Dense { w: w.clone(), ..data.clone() };
                 let squares: f64 = (0..n).map(|i| (dot(data.row(i), &w) - data.y[i]).powi(2)).sum();
+                let pearson: f64 = (0..n)
+                    .map(|i| {
+                        let (mu, power) = (dot(data.row(i), &w).exp(), power(data.family));
+                        (data.y[i] - mu).powi(2) / mu.powf(power)
+                    })
+                    .sum();
                 let mut confusion = [[0.0_f64; 2]; 2];
                 for i in 0..n {
                     confusion[usize::from(data.y[i] > 0.0)][usize::from(dot(data.row(i), &w) >= 0.0)] += 1.0;
@@ -215,6 +235,16 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
                                                 (row[usize::from(z >= 0.0)] / (row[0] + row[1])).ln()
                                             }
                                             Family::Poisson => data.y[i] * z - z.exp(),
+                                            // Over the dispersion, by Pearson's statistic.
+                                            Family::Gamma => {
+                                                -(z + data.y[i] / z.exp()) / (pearson / n as f64)
+                                            }
+                                            Family::Tweedie(power) => {
+                                                let (p, mu, y) = (power.value(), z.exp(), data.y[i]);
+                                                let loss = mu.powf(2.0 - p) / (2.0 - p)
+                                                    - y * mu.powf(1.0 - p) / (1.0 - p);
+                                                -loss / (pearson / n as f64)
+                                            }
                                             _ => -(z - data.y[i]).powi(2) / (2.0 * squares / n as f64),
                                         }
                                 }
@@ -255,7 +285,7 @@ fn slowly(data: &Dense, secret: &Secret, options: &Options) -> Vec<f64> {
 
 #[test]
 fn every_attack_is_its_definition() {
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in families() {
         for (intercept, shaped) in [(true, false), (false, false), (true, true), (false, true)] {
             let (data, secret) = table(family, 60, intercept, true);
             let shape = shaped.then(|| correlated(data.p));

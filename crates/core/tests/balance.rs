@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "every test binary uses its part")]
 mod dense;
 
-use dense::{Dense, Draws, inverse, spectral_norm};
+use dense::{Dense, Draws, families, inverse, label, place, spectral_norm};
 use faer::Mat;
 use leakscope_core::balance::{Level, Options, Sharing, Stopped, Update, Variant, balance};
 use leakscope_core::fisher::{Directions, Release};
@@ -15,7 +15,7 @@ use leakscope_core::{Error, Result};
 const RELEASE: Release = Release { sigma: 0.5, releases: 1, label_secret: true };
 
 fn table(family: Family, n: usize, p: usize) -> Dense {
-    let mut draws = Draws(family as u64 + 11);
+    let mut draws = Draws(place(family) + 11);
     let x: Vec<f64> = (0..n * p).map(|i| if i % p == p - 1 { 1.0 } else { draws.normal() }).collect();
     let y = (0..n)
         .map(|i| {
@@ -24,6 +24,10 @@ fn table(family: Family, n: usize, p: usize) -> Dense {
                 Family::Linear => z,
                 Family::Logistic => f64::from(u8::from(z > 0.0)),
                 Family::Poisson => (z * 0.5).exp().round(),
+                Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                    let (u, e) = (draws.uniform(), draws.normal());
+                    label(family, i, z, u, e)
+                }
             }
         })
         .collect();
@@ -75,9 +79,13 @@ fn algorithm_1(data: &Dense, columns: Option<usize>, variant: Variant, iteration
 
 #[test]
 fn weights_are_those_of_algorithm_1_for_every_family_level_and_variant() {
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in families() {
         let data = table(family, 60, 4);
         for column in [None, Some(1)] {
+            if family == Family::SquaredHinge && column.is_some() {
+                // Beyond the margin an attribute leaks nothing, and the published weights are not finite.
+                continue;
+            }
             for variant in [Variant::Weighted, Variant::Unweighted] {
                 let level =
                     column.map_or(Level::Record, |c| Level::Attribute(Directions::columns(c..c + 1, 4)));

@@ -57,9 +57,10 @@ fn table(family: Family) -> (Vec<f64>, Vec<f64>) {
 fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
     let (p, d, n) = (4, 3, 14);
     let mut ratio = (f64::INFINITY, 0.0_f64);
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    // Where the curvature jumps some records leak nothing, and balancing has no derivative.
+    for family in dense::families().into_iter().filter(|f| f.self_concordant()) {
         let (x, y) = table(family);
-        let model = (family, Penalty { l2: 0.1, intercept: true });
+        let model = (family, Penalty::new(0.1, true));
         for (level, label) in [
             (Level::Record, true),
             (Level::Record, false),
@@ -115,7 +116,7 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
 fn where_it_is_not_known_nothing_is_said() {
     let (x, y) = table(Family::Linear);
     let rows = InMemory::from_matrix(&x, &y, &[], 5);
-    let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
+    let model = (Family::Linear, Penalty::new(0.1, true));
     let plain = options(Level::Record, 2, true);
     for other in [
         Options { clamp: Some((0.1, 3.0)), ..plain.clone() },
@@ -134,7 +135,7 @@ fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
     for family in [Family::Linear, Family::Logistic, Family::Poisson] {
         let (x, y) = table(family);
         let rows = InMemory::from_matrix(&x, &y, &[], 5);
-        let model = (family, Penalty { l2: 0.1, intercept: true });
+        let model = (family, Penalty::new(0.1, true));
         let options = options(Level::Record, 8, true);
         let (number, found) = most_even(&rows, model, &options, &[], 8).unwrap().unwrap();
         let spreads: Vec<f64> =
@@ -146,7 +147,7 @@ fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
     let wrong = Directions { basis: vec![1.0], count: 1 };
     let (x, y) = table(Family::Linear);
     let rows = InMemory::from_matrix(&x, &y, &[], 5);
-    let model = (Family::Linear, Penalty { l2: 0.1, intercept: true });
+    let model = (Family::Linear, Penalty::new(0.1, true));
     assert!(counted(&rows, model, &options(Level::Record, 1, true), &[wrong], 1).is_err());
 }
 
@@ -183,7 +184,7 @@ fn contrasts_after(x: &[f64], y: &[f64], penalty: Penalty, options: &Options, it
 #[test]
 fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit() {
     let (n, p, d, classes) = (15, 4, 3, 3);
-    let penalty = Penalty { l2: 0.1, intercept: true };
+    let penalty = Penalty::new(0.1, true);
     let (x, y) = table_of_classes((n, p), classes);
     let (q, h) = ((classes - 1) * p, 2e-4);
     let mut ratio = (f64::INFINITY, 0.0_f64);
@@ -242,7 +243,7 @@ fn two_classes_counted_are_the_logistic_model() {
         // Two opposite vectors share the penalty, and their difference has twice the variance.
         let sigma = of_classes.release.sigma * std::f64::consts::SQRT_2;
         let logistic = Options { release: Release { sigma, ..of_classes.release }, ..of_classes.clone() };
-        let penalty = |l2: f64| Penalty { l2, intercept: true };
+        let penalty = |l2: f64| Penalty::new(l2, true);
         let attributes = [Directions::columns(1..2, p)];
         let all =
             counted(&rows, (ModelKind::Softmax, penalty(0.2)), &of_classes, &attributes, 4).unwrap().unwrap();

@@ -44,6 +44,9 @@ impl Table {
                 Family::Linear => z + 0.6 * draws.normal(),
                 Family::Logistic => f64::from(u8::from((z > 0.0) ^ (i % 4 == 0))),
                 Family::Poisson => ((0.7 * z).exp() + 1.5 * draws.uniform()).floor(),
+                Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                    unreachable!("not drawn here")
+                }
             });
         }
         Self { family, x, y, l2: 0.1 }
@@ -55,7 +58,7 @@ impl Table {
     }
 
     fn model(&self) -> (Family, Penalty) {
-        (self.family, Penalty { l2: self.l2, intercept: true })
+        (self.family, Penalty::new(self.l2, true))
     }
 
     fn terms(&self, w: &[f64], i: usize) -> (f64, f64) {

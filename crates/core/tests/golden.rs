@@ -10,7 +10,7 @@ mod tolerance;
 
 use dense::sum_to_zero;
 use leakscope_core::fisher::{Directions, Geometry, Records, Release, SetSums};
-use leakscope_core::glm::{Family, Fit, Penalty, fit};
+use leakscope_core::glm::{Family, Fit, Parameter, Penalty, fit};
 use leakscope_core::rows::{InMemory, Rows};
 use serde::Deserialize;
 
@@ -62,7 +62,7 @@ impl Golden {
     }
 
     fn fit(&self, block_rows: usize) -> Fit {
-        let penalty = Penalty { l2: self.l2, intercept: self.intercept };
+        let penalty = Penalty::new(self.l2, self.intercept);
         fit(&self.rows(block_rows), self.family, penalty).unwrap_or_else(|e| panic!("{}: {e}", self.name))
     }
 
@@ -101,7 +101,10 @@ impl Golden {
 #[test]
 fn there_are_golden_problems_of_every_kind() {
     let all = Golden::all();
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    let parameter = |v| Parameter::new(v).unwrap();
+    let more =
+        [Family::Gamma, Family::Tweedie(parameter(1.5)), Family::SquaredHinge, Family::Huber(parameter(1.5))];
+    for family in [Family::Linear, Family::Logistic, Family::Poisson].into_iter().chain(more) {
         for intercept in [true, false] {
             assert!(all.iter().any(|g| g.family == family && g.intercept == intercept));
         }

@@ -42,7 +42,7 @@ fn model() -> impl Strategy<Value = Dense> {
             prop::collection::vec(entry(), n * p),
             prop::collection::vec((entry(), entry()), n.max(p)),
             prop::collection::vec(prop_oneof![4 => 0.2..3.0, 1 => Just(0.0)], n),
-            prop_oneof![Just(Family::Linear), Just(Family::Logistic), Just(Family::Poisson)],
+            prop::sample::select(dense::families().to_vec()),
             prop_oneof![Just(Target::AsDrawn), Just(Target::Fitted), Just(Target::Cancels)],
             prop_oneof![1 => Just(0.0), 2 => Just(0.01), 2 => Just(0.3), 1 => Just(1e-6)],
             (any::<bool>(), prop_oneof![6 => Just(1.0), 1 => Just(0.0)], any::<bool>()),
@@ -62,7 +62,10 @@ fn model() -> impl Strategy<Value = Dense> {
                         (Family::Linear, Target::Cancels) => {
                             2.0 * dot(&x[i * p..(i + 1) * p], &w) * (1.0 + 1e-4 * pairs[i].1)
                         }
-                        (Family::Logistic, _) => f64::from(u8::from(pairs[i].1 > 0.0)),
+                        (Family::Huber(_), _) => pairs[i].1,
+                        (Family::Logistic | Family::SquaredHinge, _) => f64::from(u8::from(pairs[i].1 > 0.0)),
+                        (Family::Gamma, _) => 0.01 + pairs[i].1.abs(),
+                        (Family::Tweedie(_), _) => (pairs[i].1 - 0.2).max(0.0),
                         (Family::Poisson, _) => (3.0 * pairs[i].1).abs().floor(),
                     })
                     .collect();
@@ -375,7 +378,7 @@ fn a_record_that_is_fitted_exactly_leaks_through_its_prediction_alone() {
 #[test]
 fn a_record_of_zeros_leaks_through_its_residual_alone() {
     // No intercept and x = 0: J = −ω r H⁻¹, whatever the label.
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in dense::families() {
         let mut model = example(family);
         model.intercept = false;
         (0..5).for_each(|i| model.x[i * 4 + 3] = 0.4 - 0.3 * i as f64);
@@ -396,7 +399,7 @@ fn a_record_of_zeros_leaks_through_its_residual_alone() {
 #[test]
 fn without_coefficients_an_attribute_leaks_through_the_residual_alone() {
     // w = 0: J = −ω H⁻¹[r I, c x].
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in dense::families() {
         let mut model = example(family);
         model.w.fill(0.0);
         let inverse = inverse(&model.hessian()).unwrap();
@@ -425,10 +428,10 @@ fn without_coefficients_an_attribute_leaks_through_the_residual_alone() {
 #[test]
 fn one_column_leaks_by_the_schoolbook_formula() {
     // d = 1, no intercept: η = ω |a x w + r| / H; with the label √((a x w + r)² + (c x)²).
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in dense::families() {
         let x = vec![0.7, -1.3, 0.0, 2.1];
         let y = vec![1.0, 0.0, 1.0, 3.0];
-        let y = if family == Family::Logistic { vec![1.0, 0.0, 1.0, 1.0] } else { y };
+        let y = if family.two_classes() { vec![1.0, 0.0, 1.0, 1.0] } else { y };
         let model = Dense { family, intercept: false, l2: 0.1, p: 1, x, y, weight: vec![], w: vec![0.45] };
         let h = model.hessian()[(0, 0)];
         for label in [true, false] {
@@ -486,7 +489,7 @@ fn a_hessian_that_is_nearly_all_penalty_is_not_asked_for_the_gram_matrix() {
 fn an_intercept_alone_has_nothing_to_leak_but_the_label() {
     let fit_of = |family| {
         let rows = leakscope_core::rows::InMemory::from_matrix(&[1.0; 4], &[1.0, 0.0, 1.0, 1.0], &[], 4);
-        let penalty = leakscope_core::glm::Penalty { l2: 0.0, intercept: true };
+        let penalty = leakscope_core::glm::Penalty::new(0.0, true);
         (leakscope_core::glm::fit(&rows, family, penalty).unwrap(), rows)
     };
     for family in [Family::Linear, Family::Logistic, Family::Poisson] {
@@ -518,4 +521,22 @@ fn bad_releases_and_directions_are_refused() {
     let release = Release { releases: 1, ..release };
     let error = Geometry::new(&fit, &[short], release).unwrap_err();
     assert!(matches!(error, Error::Shape { found: 3, expected: 4, .. }), "{error}");
+}
+
+#[test]
+fn records_at_a_kink_are_counted_and_take_the_side_without_curvature() {
+    let rows = leakscope_core::rows::InMemory::from_matrix(
+        &[1.0, 0.5, 2.0, 1.0],
+        &[1.0, 1.0, 0.0, 1.0],
+        &[1.0, 1.0, 1.0, 0.0],
+        4,
+    );
+    let penalty = leakscope_core::glm::Penalty::new(0.1, false);
+    let at = |family| evaluate(&rows, family, penalty, &[1.0]).unwrap();
+    // z = 1 of class 1 twice, once with weight zero.
+    let hinge = at(Family::SquaredHinge);
+    assert_eq!((hinge.at_kink, hinge.hessian[0]), (1, 0.25 + 4.0 + 0.4));
+    let huber = |delta: f64| at(Family::Huber(leakscope_core::glm::Parameter::new(delta).unwrap()));
+    assert_eq!((huber(0.5).at_kink, huber(2.0).at_kink, huber(0.7).at_kink), (1, 1, 0));
+    assert_eq!(at(Family::Logistic).at_kink, 0);
 }

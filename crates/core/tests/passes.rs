@@ -8,7 +8,9 @@ use leakscope_core::fisher::noise::{Sampling, Scores};
 use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
 use leakscope_core::fisher::{Directions, Eta, Geometry, Release};
 use leakscope_core::glm::softmax::{self, Accuracy, ClassCounts, SoftmaxNewton};
-use leakscope_core::glm::{self, Family, Fit, Metric, Newton, Penalty, PoissonStart, Utility};
+use leakscope_core::glm::{
+    self, Family, Fit, HuberStart, LogStart, Metric, Newton, Parameter, Penalty, Utility,
+};
 use leakscope_core::linalg::Cholesky;
 use leakscope_core::measure::{
     self, ColumnDistributions, ColumnValues, Measure, Score, Series, SoftmaxMeasure, SoftmaxScore,
@@ -69,6 +71,10 @@ fn table(family: Family, weights: bool) -> Parts {
                 Family::Linear => z,
                 Family::Logistic => f64::from(u8::from(z > 0.0)),
                 Family::Poisson => (z + 1.0).exp().floor(),
+                Family::Gamma => z.exp(),
+                Family::Tweedie(_) => (z.exp() - 0.5).max(0.0),
+                Family::SquaredHinge => f64::from(u8::from(z > 0.0)),
+                Family::Huber(_) => z * z * z,
             }
         });
         Block {
@@ -189,18 +195,22 @@ fn attack<P: Pass>(pass: &P, bytes: &[u8]) {
 }
 
 fn model(parts: &Parts, family: Family) -> (Fit, Vec<Directions>) {
-    let fit = glm::fit(parts, family, Penalty { l2: 0.01, intercept: true }).unwrap();
+    let fit = glm::fit(parts, family, Penalty::new(0.01, true)).unwrap();
     let directions =
         [0..1, 1..2, 2..4, 3..4].into_iter().map(|columns| Directions::columns(columns, WIDTH)).collect();
     (fit, directions)
 }
 
-const FAMILIES: [Family; 3] = [Family::Linear, Family::Logistic, Family::Poisson];
+fn families() -> [Family; 7] {
+    let [power, threshold] = [1.6, 0.3].map(|v| Parameter::new(v).unwrap());
+    let [tweedie, huber] = [Family::Tweedie(power), Family::Huber(threshold)];
+    [Family::Linear, Family::Logistic, Family::Poisson, Family::Gamma, tweedie, Family::SquaredHinge, huber]
+}
 const RELEASE: Release = Release { sigma: 0.7, releases: 2, label_secret: true };
 
 #[test]
 fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
-    for family in FAMILIES {
+    for family in families() {
         for weights in [false, true] {
             let parts = table(family, weights);
             let (fit, directions) = model(&parts, family);
@@ -221,7 +231,7 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
                 );
             }
             for labelled in [true, false] {
-                let two_class = family == Family::Logistic;
+                let two_class = family.two_classes();
                 both_ways(
                     &Score {
                         geometry: Cow::Borrowed(&geometry),
@@ -251,7 +261,11 @@ fn every_pass_gives_the_same_bits_wherever_its_parts_run() {
         }
     }
     let parts = table(Family::Poisson, true);
-    both_ways(&PoissonStart { width: WIDTH }, &parts);
+    both_ways(&LogStart { family: Family::Poisson, width: WIDTH }, &parts);
+    let threshold = Parameter::new(0.3).unwrap();
+    for w in [&[][..], &[0.2, -0.1, 0.0, 0.4, 1.0][..]] {
+        both_ways(&HuberStart { threshold, w: Cow::Borrowed(w), width: WIDTH }, &parts);
+    }
     both_ways(&LargestNorm, &parts);
     both_ways(&Covariance { centre: Cow::Borrowed(&[0.1, -0.2, 0.0, 0.3, 1.0]) }, &parts);
 }
@@ -268,7 +282,7 @@ fn every_pass_of_a_softmax_model_gives_the_same_bits_wherever_its_parts_run() {
                 .for_each(|y| *y = if *y < -0.3 { 0.0 } else { f64::from(u8::from(*y > 0.3)) + 1.0 });
         }
         both_ways(&ClassCounts { most: 5 }, &parts);
-        let fit = softmax::fit(&parts, Penalty { l2: 0.01, intercept: true }, 5).unwrap();
+        let fit = softmax::fit(&parts, Penalty::new(0.01, true), 5).unwrap();
         assert_eq!(fit.classes, 3);
         both_ways(&SoftmaxNewton { classes: 3, w: Cow::Borrowed(&fit.w) }, &parts);
         let directions: Vec<Directions> =
@@ -339,11 +353,11 @@ fn alterations_of_a_part_are_those_of_the_whole() {
 
 #[test]
 fn whole_computations_give_the_same_bits_on_a_cluster() {
-    for family in FAMILIES {
+    for family in families() {
         for weights in [false, true] {
             let parts = table(family, weights);
             let cluster = Cluster::new(&parts);
-            let penalty = Penalty { l2: 0.01, intercept: true };
+            let penalty = Penalty::new(0.01, true);
             let (here, there) =
                 (glm::fit(&parts, family, penalty).unwrap(), glm::fit_by(&cluster, family, penalty).unwrap());
             assert_eq!(here, there);
@@ -451,7 +465,7 @@ fn bytes_of_another_pass_version_or_step_are_refused() {
         other => unreachable!("{other:?}"),
     };
     assert_eq!(damage(pass::state_from_bytes(&second, &bytes)), Damage::Key);
-    let start = PoissonStart { width: WIDTH };
+    let start = LogStart { family: Family::Poisson, width: WIDTH };
     let kind = Newton::NAME.to_string();
     assert_eq!(damage(pass::state_from_bytes(&start, &bytes)), Damage::Kind { kind });
     // After the magic, the format and the length of the version.
@@ -469,7 +483,7 @@ fn sums_that_overflow_travel_and_are_still_refused() {
     let w = [900.0, -900.0, 0.0, 0.0, 700.0];
     let pass = Newton { family: Family::Poisson, w: Cow::Borrowed(&w), with_hessian: true };
     both_ways(&pass, &parts);
-    let penalty = Penalty { l2: 0.0, intercept: true };
+    let penalty = Penalty::new(0.0, true);
     let here = glm::evaluate(&parts, Family::Poisson, penalty, &w).unwrap_err();
     let there = glm::evaluate_by(&Cluster::new(&parts), Family::Poisson, penalty, &w).unwrap_err();
     assert!(

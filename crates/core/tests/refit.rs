@@ -8,14 +8,14 @@ mod dense;
 #[allow(dead_code, reason = "every test binary uses its part")]
 mod tolerance;
 
-use dense::{Dense, Draws, beside, inverse, spectral_norm};
+use dense::{Dense, Draws, beside, families, inverse, label, place, spectral_norm};
 use faer::Mat;
 use leakscope_core::fisher::{Directions, Geometry, Records, Release, SetSums};
 use leakscope_core::glm::{Family, fit};
 
 /// Fourteen records, two columns: enough overlap of the classes that no penalty is needed for a minimum.
 fn model(family: Family, intercept: bool, l2: f64, weighted: bool) -> Dense {
-    let mut draws = Draws(7 + family as u64);
+    let mut draws = Draws(7 + place(family));
     let (n, p) = (14, 2 + usize::from(intercept));
     let (mut x, mut y, mut weight) = (vec![], vec![], vec![]);
     for i in 0..n {
@@ -27,6 +27,10 @@ fn model(family: Family, intercept: bool, l2: f64, weighted: bool) -> Dense {
             Family::Linear => z + 0.5 * draws.normal(),
             Family::Logistic => f64::from(u8::from((z > 0.0) ^ (i % 4 == 0))),
             Family::Poisson => (z.exp() + 2.0 * draws.uniform()).floor(),
+            Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                let (u, e) = (draws.uniform(), draws.normal());
+                label(family, i, z, u, e)
+            }
         });
         weight.push(0.4 + 2.0 * draws.uniform());
     }
@@ -56,7 +60,7 @@ fn moved(model: &Dense, i: usize, k: usize) -> Vec<f64> {
 
 fn cases() -> Vec<Dense> {
     let mut out = vec![];
-    for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+    for family in families() {
         out.push(model(family, true, 0.0, false));
         out.push(model(family, true, 0.05, true));
         out.push(model(family, false, 0.1, false));

@@ -43,7 +43,7 @@ fn coefficients_are_those_of_scikit_learn() {
         let one = case.intercept.then_some(1.0);
         let x: Vec<f64> = table.iter().flat_map(|row| row.iter().copied().chain(one)).collect();
         let rows = InMemory::from_matrix(&x, &case.y, &case.weight, 16);
-        let found = fit(&rows, case.family, Penalty { l2: case.l2, intercept: case.intercept }).unwrap();
+        let found = fit(&rows, case.family, Penalty::new(case.l2, case.intercept)).unwrap();
         // Differences in units of the predictions they make: a column may be in any unit.
         let (n, p) = (case.y.len(), case.w.len());
         let moved = |w: &[f64], j: usize| {

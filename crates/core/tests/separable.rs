@@ -30,8 +30,7 @@ fn all() -> Vec<Golden> {
 fn model(golden: &Golden) -> (InMemory, Fit) {
     let x: Vec<f64> = golden.x.iter().flatten().copied().collect();
     let rows = InMemory::from_matrix(&x, &golden.y, &[], 5);
-    let fitted =
-        fit(&rows, Family::Logistic, Penalty { l2: golden.l2, intercept: golden.intercept }).unwrap();
+    let fitted = fit(&rows, Family::Logistic, Penalty::new(golden.l2, golden.intercept)).unwrap();
     (rows, fitted)
 }
 
@@ -72,7 +71,7 @@ fn a_penalty_beyond_the_range_of_squares_gives_numbers() {
         for intercept in [true, false] {
             for l2 in [1e300, 1e200, 1e-300, 1e-200] {
                 let rows = InMemory::from_matrix(&x, &y, &[], 4);
-                let Ok(fitted) = fit(&rows, family, Penalty { l2, intercept }) else { continue };
+                let Ok(fitted) = fit(&rows, family, Penalty::new(l2, intercept)) else { continue };
                 let release = Release { sigma: 1.0, releases: 1, label_secret: true };
                 let geometry = Geometry::new(&fitted, &[], release).unwrap();
                 let mut records = Records::default();

@@ -49,7 +49,7 @@ impl Table {
             weight.push(0.5 + draws.uniform());
         }
         let weight = if weighted { weight } else { vec![] };
-        Self { classes, p: d + usize::from(intercept), penalty: Penalty { l2, intercept }, x, y, weight }
+        Self { classes, p: d + usize::from(intercept), penalty: Penalty::new(l2, intercept), x, y, weight }
     }
 
     fn n(&self) -> usize {
@@ -246,7 +246,7 @@ fn leakage_is_that_of_dense_jacobians_in_all_coordinates() {
 fn two_classes_are_the_logistic_model_with_half_the_penalty() {
     let table = Table::new(2, 3, true, true, 0.08);
     let fitted = table.fit();
-    let logistic = glm::fit(&table.rows(7), Family::Logistic, Penalty { l2: 0.04, intercept: true }).unwrap();
+    let logistic = glm::fit(&table.rows(7), Family::Logistic, Penalty::new(0.04, true)).unwrap();
     for j in 0..table.p {
         assert!((fitted.w[table.p + j] - fitted.w[j] - logistic.w[j]).abs() < 1e-9);
     }
@@ -377,7 +377,7 @@ fn separable_classes_with_a_tiny_penalty_settle() {
     let y = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0];
     let rows = InMemory::from_matrix(&x, &y, &[], 4);
     for l2 in [1e-3, 1e-6, 1e-9] {
-        let penalty = Penalty { l2, intercept: true };
+        let penalty = Penalty::new(l2, true);
         let fitted = fit(&rows, penalty, 9).unwrap();
         assert!(fitted.unsettled <= 1e-6, "{l2}: {}", fitted.unsettled);
         // Half a Newton step away it would come back: the same minimiser from elsewhere.
@@ -447,7 +447,7 @@ fn shaped_noise_is_isotropic_noise_on_whitened_coefficients() {
 fn classes_that_make_no_model_are_refused() {
     let ask = |y: &[f64], most: usize| {
         let x: Vec<f64> = (0..y.len()).map(|i| ((i * 7 + 3) % 11) as f64).collect();
-        fit(&InMemory::from_matrix(&x, y, &[], 4), Penalty { l2: 0.1, intercept: false }, most).unwrap_err()
+        fit(&InMemory::from_matrix(&x, y, &[], 4), Penalty::new(0.1, false), most).unwrap_err()
     };
     assert_eq!(ask(&[0.0, 0.0, 1.0, 1.0, 2.0], 9), Error::RareClass { class: 2, records: 1 });
     assert_eq!(ask(&[0.0, 0.0, 2.0, 2.0], 9), Error::RareClass { class: 1, records: 0 });
@@ -460,15 +460,12 @@ fn classes_that_make_no_model_are_refused() {
     ] {
         assert!(matches!(ask(&y, most), Error::OutOfRange { .. }), "{y:?}");
     }
-    assert_eq!(
-        fit(&InMemory::default(), Penalty { l2: 0.1, intercept: false }, 9).unwrap_err(),
-        Error::Empty
-    );
+    assert_eq!(fit(&InMemory::default(), Penalty::new(0.1, false), 9).unwrap_err(), Error::Empty);
     let separable = InMemory::from_matrix(&[-2.0, -1.0, 1.0, 2.0], &[0.0, 0.0, 1.0, 1.0], &[], 4);
-    assert_eq!(fit(&separable, Penalty { l2: 0.0, intercept: false }, 9).unwrap_err(), Error::Separable);
+    assert_eq!(fit(&separable, Penalty::new(0.0, false), 9).unwrap_err(), Error::Separable);
     assert_eq!(count_classes(&separable, 9).unwrap(), vec![2, 2]);
     let twice =
         InMemory::from_matrix(&[1.0, 2.0, 2.0, 4.0, 3.0, 6.0, 0.5, 1.0], &[0.0, 1.0, 0.0, 1.0], &[], 4);
-    let error = fit(&twice, Penalty { l2: 0.0, intercept: false }, 9).unwrap_err();
+    let error = fit(&twice, Penalty::new(0.0, false), 9).unwrap_err();
     assert_eq!(error, Error::Singular { column: 1, of: vec![0] });
 }

@@ -65,7 +65,7 @@ impl Table {
 }
 
 fn penalty(l2: f64) -> Penalty {
-    Penalty { l2, intercept: true }
+    Penalty::new(l2, true)
 }
 
 fn secret(table: &Table) -> Secret {
@@ -403,7 +403,7 @@ fn what_cannot_be_played_is_said() {
     assert!(play(&options(&[Attack::WhiteBox], &[0.0]), &[]).is_err());
     assert!(play(&Options { trials: 0, ..options(&[Attack::WhiteBox], &[1.0]) }, &[]).is_err());
     assert!(play(&options(&[Attack::WhiteBox], &[1.0]), &[0; 3]).is_err());
-    let without = fit(&rows, Penalty { l2: 0.1, intercept: false }, 10).unwrap();
+    let without = fit(&rows, Penalty::new(0.1, false), 10).unwrap();
     let informed = options(&[Attack::Informed], &[1.0]);
     assert!(attack_classes(&rows, &without, &secret, &informed, &[]).is_err());
     let outside = Secret::category(9..10, vec![0.0, 1.0], &[3, 4]).unwrap();

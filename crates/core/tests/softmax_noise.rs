@@ -57,7 +57,7 @@ impl Table {
     }
 
     fn fit(&self) -> SoftmaxFit {
-        fit(&self.rows(), Penalty { l2: 0.05, intercept: false }, MAX_CLASSES).unwrap()
+        fit(&self.rows(), Penalty::new(0.05, false), MAX_CLASSES).unwrap()
     }
 
     /// How Θ moves with the values of record i, by refits: q × D.

@@ -80,7 +80,7 @@ impl Table {
     }
 
     fn fit(&self) -> SoftmaxFit {
-        fit(&self.encoded(), Penalty { l2: L2, intercept: true }, 20).unwrap()
+        fit(&self.encoded(), Penalty::new(L2, true), 20).unwrap()
     }
 
     /// W in the given units, from a fit of these data from scratch.
@@ -210,7 +210,7 @@ fn two_classes_are_told_apart_as_by_the_logistic_model() {
     let table = Table::new(2, 50, 2, true, 17);
     let (encoded, units, sigma) = (table.encoded(), table.units(), 0.4);
     let rows = units.rows(&encoded);
-    let logistic = glm::fit(&encoded, Family::Logistic, Penalty { l2: 0.5 * L2, intercept: true }).unwrap();
+    let logistic = glm::fit(&encoded, Family::Logistic, Penalty::new(0.5 * L2, true)).unwrap();
     let model = units.fit(&logistic).unwrap();
     let noise = Noise::Isotropic(sigma * 2_f64.sqrt());
     for question in questions(2, table.d) {

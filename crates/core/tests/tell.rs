@@ -12,7 +12,7 @@ mod tolerance;
 
 use leakscope_core::claim::Theorem;
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
-use leakscope_core::glm::{Family, Penalty, fit};
+use leakscope_core::glm::{Family, Parameter, Penalty, fit};
 use leakscope_core::random::Seeded;
 use leakscope_core::rows::InMemory;
 use leakscope_core::tell::{Certainty, Noise, Question, Telling, any_level, told_apart, two_values};
@@ -32,7 +32,9 @@ fn questions(table: &Raw, units: &Units) -> Vec<(Question, Vec<(usize, f64)>)> {
     let labels = match table.family {
         Family::Linear => [-1.0, 2.0],
         Family::Logistic => [0.0, 1.0],
-        Family::Poisson => [0.0, 4.0],
+        Family::Poisson | Family::Tweedie(_) => [0.0, 4.0],
+        Family::Gamma => [0.3, 4.0],
+        Family::SquaredHinge | Family::Huber(_) => unreachable!("refused"),
     };
     vec![
         number(0, [30.0, 65.0]),
@@ -73,6 +75,8 @@ fn distances_are_those_of_whole_refits() {
         (Family::Logistic, 0.2, false, true),
         (Family::Poisson, 0.1, false, false),
         (Family::Poisson, 0.1, true, true),
+        (Family::Gamma, 0.1, true, false),
+        (Family::Tweedie(Parameter::new(1.4).unwrap()), 0.1, false, true),
     ] {
         let table = Raw::draw(23, family, (36, 4), l2, weighted, given);
         let (units, encoded) = (fixed(&table), table.encoded());
@@ -217,7 +221,7 @@ fn where_eta_is_zero_values_are_told_apart_all_the_same() {
     let x = [1.0, -1.0, 1.0, -1.0];
     let y = [3.0, -3.0, 3.0, -3.0];
     let rows = InMemory::from_matrix(&x, &y, &[], 4);
-    let penalty = Penalty { l2: 1.0, intercept: false };
+    let penalty = Penalty::new(1.0, false);
     let fitted = fit(&rows, Family::Linear, penalty).unwrap();
     let sigma = 1e-3;
     let release = Release { sigma, releases: 1, label_secret: false };
@@ -243,8 +247,7 @@ fn a_candidate_without_a_model_is_told_for_certain_and_its_record_is_named() {
     let units = Units::new(vec![Scaling::NONE], vec![PublicUnit { centre: 0.0, unit: 1.0 }], true).unwrap();
     let question = Question::Label { values: [0.0, 1.0] };
     let told = |l2: f64, refits: usize| {
-        let model =
-            units.fit(&fit(&rows, Family::Logistic, Penalty { l2, intercept: true }).unwrap()).unwrap();
+        let model = units.fit(&fit(&rows, Family::Logistic, Penalty::new(l2, true)).unwrap()).unwrap();
         told_apart(&rows, (&model, &units), (&Noise::Isotropic(1e6), 1), &question, refits).unwrap()
     };
     let without = told(0.0, 6);
@@ -265,7 +268,7 @@ fn a_record_of_full_leverage_is_refitted_and_not_called_certain() {
     let x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1e9, 1.0];
     let y = [1.0, 2.0, 0.5, 3.0];
     let rows = InMemory::from_matrix(&x, &y, &[], 4);
-    let penalty = Penalty { l2: 1e-3, intercept: false };
+    let penalty = Penalty::new(1e-3, false);
     let fitted = fit(&rows, Family::Linear, penalty).unwrap();
     let unit = PublicUnit { centre: 0.0, unit: 1.0 };
     let units = Units::new(vec![Scaling::NONE; 2], vec![unit, unit], false).unwrap();
@@ -375,5 +378,16 @@ fn questions_asked_together_have_the_answers_they_have_alone() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn families_whose_curvature_jumps_are_refused() {
+    for family in [Family::SquaredHinge, Family::Huber(Parameter::new(0.4).unwrap())] {
+        let table = Raw::draw(5, family, (30, 3), 0.1, false, false);
+        let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+        let rows = units.rows(&encoded);
+        let error = Telling::new(&rows, (&model, &units), (&Noise::Isotropic(1.0), 1)).unwrap_err();
+        assert!(error.to_string().contains("curvature jumps"), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use leakscope_table::{Encoding, TargetCoding};
 /// Own units of the target in one unit of its code: of two classes the whole switch is one.
 pub(crate) fn target_unit(encoding: &Encoding) -> f64 {
     match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count => 1.0,
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => 1.0,
         TargetCoding::TwoClass { low, high } => 1.0 / (high.code - low.code),
         // η is by the switch between classes, √2 long; an indicator lies √(1 − 1/K) along what keeps their sum.
         TargetCoding::Classes(classes) => (2.0 - 2.0 / classes.len().max(2) as f64).sqrt(),
@@ -17,7 +17,7 @@ pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
     match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => Some(vec![low.name.clone(), high.name.clone()]),
         TargetCoding::Classes(classes) => Some(classes.iter().map(|c| c.name.clone()).collect()),
-        TargetCoding::Number | TargetCoding::Count => None,
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => None,
     }
 }
 
@@ -25,7 +25,10 @@ pub(crate) fn class_names(encoding: &Encoding) -> Option<Vec<String>> {
 pub(crate) fn coefficient_names(encoding: &Encoding) -> Vec<String> {
     let columns = encoding.columns();
     match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count | TargetCoding::TwoClass { .. } => columns,
+        TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive
+        | TargetCoding::TwoClass { .. } => columns,
         TargetCoding::Classes(classes) => {
             let of_class = |class: &str| columns.iter().map(|column| format!("{class}: {column}")).collect();
             classes.iter().flat_map(|class| -> Vec<String> { of_class(&class.name) }).collect()
@@ -41,7 +44,10 @@ pub(crate) fn two_class(encoding: &Encoding) -> bool {
 /// Number of classes that have a vector of coefficients each.
 pub(crate) fn class_count(encoding: &Encoding) -> Option<usize> {
     match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count | TargetCoding::TwoClass { .. } => None,
+        TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive
+        | TargetCoding::TwoClass { .. } => None,
         TargetCoding::Classes(classes) => Some(classes.len()),
     }
 }
@@ -51,7 +57,10 @@ pub(crate) fn class_count(encoding: &Encoding) -> Option<usize> {
 pub(crate) fn contrast_names(encoding: &Encoding) -> Vec<String> {
     let columns = encoding.columns();
     match &encoding.target.coding {
-        TargetCoding::Number | TargetCoding::Count | TargetCoding::TwoClass { .. } => columns,
+        TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive
+        | TargetCoding::TwoClass { .. } => columns,
         TargetCoding::Classes(classes) => {
             let names: Vec<&str> = classes.iter().map(|c| c.name.as_str()).collect();
             let against = |k: usize| match k {

@@ -97,6 +97,8 @@ impl From<CoreError> for Failure {
 fn option_of(quantity: &str) -> Option<&'static str> {
     Some(match quantity {
         "sigma" => "sigma",
+        "the power" => "power",
+        "the threshold" => "huber_threshold",
         "sampling rate" => "rate",
         "scale" => "laplace",
         "noise" => "noise",

@@ -72,8 +72,10 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         intercept: request.intercept,
         target: match request.family {
             ModelKind::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
-            ModelKind::Logistic => TargetKind::TwoClass01,
-            ModelKind::Poisson => TargetKind::Count,
+            ModelKind::Huber(_) => TargetKind::Number { two_class_as_plus_minus_one: false },
+            ModelKind::Logistic | ModelKind::SquaredHinge => TargetKind::TwoClass01,
+            ModelKind::Poisson | ModelKind::Tweedie(_) => TargetKind::Count,
+            ModelKind::Gamma => TargetKind::Positive,
             ModelKind::Softmax => TargetKind::Classes { most: request.max_classes },
         },
         holdout: request.holdout.zip(seed).map(|(fraction, seed)| Holdout::seeded(fraction, seed)),
@@ -121,15 +123,18 @@ impl Loaded {
     pub fn remarks(&self, request: &Request, fit: &Minimiser) -> Result<Vec<String>> {
         let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
         let explained = |e| explain(e, &self.encoding, request.l2);
-        let of_fit = match fit {
+        let of_fit: Vec<String> = match fit {
             Minimiser::Glm(fit) => {
                 let geometry = Geometry::new(fit, &[], release).map_err(explained)?;
-                remarks::nearly_singular(&self.encoding, &geometry)
+                let weak = remarks::nearly_singular(&self.encoding, &geometry);
+                weak.into_iter().chain(remarks::at_kinks(fit)).collect()
             }
             Minimiser::Softmax(fit) => {
                 let geometry = SoftmaxGeometry::new(fit, &[], release).map_err(explained)?;
                 let (condition, weakest) = geometry.condition();
                 remarks::few_digits(&self.encoding, condition, fit.unsettled, || weakest.to_vec())
+                    .into_iter()
+                    .collect()
             }
         };
         Ok(self.warnings.iter().cloned().chain(of_fit).collect())
@@ -175,7 +180,7 @@ impl Loaded {
 
 /// The penalty of a request.
 pub fn penalty(request: &Request) -> Penalty {
-    Penalty { l2: request.l2, intercept: request.intercept }
+    Penalty { intercept_share: request.intercept_share, ..Penalty::new(request.l2, request.intercept) }
 }
 
 /// Expected metric over the noise at each scale (0: without noise), and that of a model without columns.

@@ -1,6 +1,7 @@
 //! What the user should know of rows and of a model fitted to them, in whole sentences.
 
 use leakscope_core::fisher::Geometry;
+use leakscope_core::glm::Fit;
 use leakscope_table::{Attribute, Dataset, Encoding, Kind, Missing};
 
 /// Condition number above which coefficients, and what follows from them, have few digits left.
@@ -20,6 +21,19 @@ pub(crate) fn listed(names: &[String]) -> String {
 
 /// Predictions that were still this far from the minimiser's leave η fewer digits than pages show.
 const UNSETTLED: f64 = 1e-6;
+
+/// Records where the model has no derivative.
+pub(crate) fn at_kinks(fit: &Fit) -> Option<String> {
+    let (what, them) = match fit.at_kink {
+        0 => return None,
+        1 => ("1 record lies".to_owned(), "its"),
+        n => (format!("{n} records lie"), "their"),
+    };
+    Some(format!(
+        "{what} at the kink of the loss, to rounding: the model moves differently when such a record changes one way or the \
+         other, and {them} η is that of the side without curvature."
+    ))
+}
 
 /// A Hessian that leaves few digits, and which columns make it so; or a fit that ended before its predictions settled.
 pub(crate) fn nearly_singular(encoding: &Encoding, geometry: &Geometry) -> Option<String> {

@@ -44,6 +44,8 @@ pub struct Request {
     pub l2: f64,
     /// Whether there is an intercept.
     pub intercept: bool,
+    /// Share of the penalty that the intercept has, as in models that were trained elsewhere.
+    pub intercept_share: f64,
     /// A model that was trained elsewhere: names and values.
     pub coefficients: Option<Vec<(String, f64)>>,
     /// The noise, or what it must achieve.
@@ -211,6 +213,7 @@ impl Default for Request {
             max_classes: MAX_CLASSES,
             l2: 0.0,
             intercept: true,
+            intercept_share: 0.0,
             coefficients: None,
             noise: Noise::default(),
             releases: 1,
@@ -257,8 +260,8 @@ impl Request {
         self.family.family().ok_or_else(|| {
             Failure::option(
                 "model",
-                "softmax: this is not available for softmax regression: expected linear, logistic or poisson (logistic takes \
-                 two classes)",
+                "softmax: this is not available for softmax regression: expected a model with one vector of coefficients, such as \
+                 linear, logistic (two classes) or poisson",
             )
         })
     }
@@ -274,6 +277,14 @@ impl Request {
         };
         if !(self.l2 >= 0.0 && self.l2.is_finite()) {
             return Err(Failure::option("l2", format!("{}: expected zero or a positive number", self.l2)));
+        }
+        if !(self.intercept_share >= 0.0 && self.intercept_share.is_finite()) {
+            let message = format!("{}: expected zero or a positive number", shown(self.intercept_share));
+            return Err(Failure::option("intercept_share", message));
+        }
+        if self.intercept_share > 0.0 && (self.scale != Scale::None || self.family == ModelKind::Softmax) {
+            let message = "a penalty on the intercept needs columns as they are, ⟨scale=none⟩, and is not for softmax models";
+            return Err(Failure::option("intercept_share", message));
         }
         match &self.noise {
             Noise::Default => {}

@@ -7,7 +7,7 @@ use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
     data::{Batch, Input},
-    device::{Backend, Device, Target},
+    device::{Backend, Buf, Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
     leak::Label,
@@ -23,12 +23,22 @@ use std::sync::Mutex;
 pub(crate) struct Workers<T> {
     idle: Mutex<Vec<Device<T>>>,
     backend: Backend,
+    /// Whether a sum of gradients stays on the device.
+    leaves_sums: bool,
 }
 
 impl<T: Real> Workers<T> {
     /// Workers for a network, where it is.
     pub(crate) fn of(net: &Network<T>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), backend: net.backend() }
+        Self { idle: Mutex::new(Vec::new()), backend: net.backend(), leaves_sums: false }
+    }
+
+    /// Workers of a GPU that leave sums of gradients there ([`BatchGradient::far`]); absent on the processor.
+    pub(crate) fn leaving_sums(net: &Network<T>) -> Option<Self> {
+        match net.backend() {
+            Backend::Cpu => None,
+            Backend::Cuda(_) => Some(Self { leaves_sums: true, ..Self::of(net) }),
+        }
     }
 
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
@@ -61,8 +71,10 @@ impl<T: Real> Workers<T> {
 /// The sum of clipped gradients over a batch.
 #[derive(Debug, Clone)]
 pub struct BatchGradient<T> {
-    /// `Σ clip(gᵢ)`, all parameters.
+    /// `Σ clip(gᵢ)`, all parameters; empty where it was left on a GPU.
     pub sum: Vec<T>,
+    /// The sum where it was left on a GPU.
+    pub(crate) far: Option<Buf<T>>,
     /// Loss of every record; where records are grouped, the mean of every unit.
     pub losses: Vec<f64>,
     /// `‖gᵢ‖` of every record or unit, before clipping; with a perturbation c, `‖gᵢ + c‖`.
@@ -97,6 +109,8 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     }
     let (n, p) = (records.len(), net.parameter_count());
     let (lane, size) = cut(net, n, data.input().length());
+    // a shift is added on the host
+    let leaves = workers.leaves_sums && shift.is_none();
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
@@ -134,7 +148,8 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         if let Some(shift) = shift {
             dev.put(shift.array);
         }
-        Ok((BatchGradient { sum: dev.unload(sum)?, losses, norms }, shares))
+        let (sum, far) = if leaves { (Vec::new(), Some(sum)) } else { (dev.unload(sum)?, None) };
+        Ok((BatchGradient { sum, far, losses, norms }, shares))
     })?;
     let (parts, shares): (Vec<BatchGradient<T>>, Vec<f64>) = parts.into_iter().unzip();
     let (mut out, share) = (added(parts, p), shares.iter().sum::<f64>());
@@ -174,7 +189,7 @@ pub(crate) fn gradient_generic<T: Real>(
             let batch = data.upload(dev, net, piece, Label::Public);
             losses.extend(net.add_gradient(dev, batch, &mut sum)?);
         }
-        Ok(BatchGradient { sum: dev.unload(sum)?, losses, norms: Vec::new() })
+        Ok(BatchGradient { sum: dev.unload(sum)?, far: None, losses, norms: Vec::new() })
     })?;
     let out = added(parts, p);
     check_finite("the sum of gradients", &out.sum)?;
@@ -187,11 +202,11 @@ fn lanes<T: Real>(net: &Network<T>) -> usize {
 }
 
 /// Records that one array of parameters sums up, and how many of them at a time: even shares, so that no thread waits long for
-/// the last. A GPU has one queue, which is fullest with as many at a time as fit.
+/// the last. A GPU has one queue, which is fullest with as many at a time as fit, and one sum.
 fn cut<T: Real>(net: &Network<T>, n: usize, length: usize) -> (usize, usize) {
     let most = net.records_at_a_time(length);
     match net.backend() {
-        Backend::Cuda(_) => (n.div_ceil(most).div_ceil(lanes(net)).max(1) * most, most),
+        Backend::Cuda(_) => (n.max(1), most),
         Backend::Cpu => {
             // shares of less than half as many as go at a time would make slow products
             let lane = n.div_ceil(lanes(net).min(n.div_ceil(most.div_ceil(2)).max(1))).max(1);
@@ -203,9 +218,10 @@ fn cut<T: Real>(net: &Network<T>, n: usize, length: usize) -> (usize, usize) {
 /// The parts of a batch put together, in their order and in the array of the first.
 pub(crate) fn added<T: Real>(parts: Vec<BatchGradient<T>>, parameters: usize) -> BatchGradient<T> {
     let mut parts = parts.into_iter();
-    let nothing = || BatchGradient { sum: vec![T::ZERO; parameters], losses: Vec::new(), norms: Vec::new() };
+    let nothing =
+        || BatchGradient { sum: vec![T::ZERO; parameters], far: None, losses: Vec::new(), norms: Vec::new() };
     let mut out = parts.next().unwrap_or_else(nothing);
-    for BatchGradient { sum, losses, norms } in parts {
+    for BatchGradient { sum, losses, norms, .. } in parts {
         out.sum.par_iter_mut().with_min_len(1 << 16).zip(sum).for_each(|(o, s)| *o += s);
         out.losses.extend(losses);
         out.norms.extend(norms);

@@ -44,7 +44,7 @@ fn both(loss: Loss, bias: bool) -> Both {
     let layers = vec![LayerSpec::Dense { outputs: 1, bias, frozen: false }];
     Both {
         family: if loss == Loss::SquaredError { Family::Linear } else { Family::Logistic },
-        penalty: Penalty { l2: 0.0, intercept: bias },
+        penalty: Penalty::new(0.0, bias),
         rows: InMemory::from_matrix(&table, &y, &[], 16),
         spec: NetSpec::sequential(Shape::Vector([D]), layers, loss),
         data: Data::new(Shape::Vector([D]), x, 1, y).unwrap(),

@@ -104,6 +104,57 @@ macro_rules! parity {
 parity!(a_gpu_measures_what_the_processor_does_in_f64, f64, TOLERANCE[0]);
 parity!(a_gpu_measures_what_the_processor_does_in_f32, f32, TOLERANCE[1]);
 
+/// Convolutions of shapes that kernels treat apart: few positions (Gram matrices) or many (arrays), channels and outputs that are
+/// no multiple of four, padding on one side or both, a stride that divides the kernel or does not, one position.
+#[test]
+fn convolutions_of_all_shapes_are_those_of_the_processor() {
+    let Some(gpu) = gpu() else { return };
+    for (image, [outputs, kernel, stride, padding], pooled) in [
+        ([6, 6, 8], [16, 4, 2, 0], true),
+        ([7, 5, 3], [6, 3, 1, 1], true),
+        ([4, 4, 3], [18, 2, 2, 1], true),
+        ([5, 4, 6], [13, 3, 3, 2], false),
+        ([8, 8, 4], [20, 3, 2, 1], true),
+        ([5, 5, 16], [24, 3, 1, 1], true),
+        ([4, 4, 5], [8, 4, 4, 0], false),
+        ([12, 12, 16], [32, 4, 2, 0], true),
+    ] {
+        let pool = pooled.then(|| L::average_pool(2, 1));
+        let layers: Vec<L> = [L::conv(outputs, kernel, stride, padding), L::Tanh]
+            .into_iter()
+            .chain(pool)
+            .chain([L::Flatten, L::dense(3)])
+            .collect();
+        let shape = Shape::Image(image);
+        let spec = NetSpec::sequential(shape, layers, Loss::SoftmaxCrossEntropy);
+        let near = Network::<f64>::new(spec.clone(), 3).unwrap();
+        let far = Network::<f64>::new(spec, 3).unwrap().on(gpu).unwrap();
+        let mut rng = Generator::new(1, Purpose::Other, 0);
+        let n = 11;
+        let x: Vec<f64> = (0..n * image.iter().product::<usize>()).map(|_| rng.uniform() - 0.3).collect();
+        let labels: Vec<u32> = (0..n as u32).map(|i| i % 3).collect();
+        let data = Data::classes(shape, x, 3, &labels).unwrap();
+        let all: Vec<usize> = (0..n).collect();
+        let what = format!("{image:?} {outputs} {kernel} {stride} {padding}");
+        let [a, b] = [&far, &near].map(|net| clipped_gradient(net, &data, &all, CLIP).unwrap());
+        assert!(off(&a.sum, &b.sum) < TOLERANCE[0] && off(&a.norms, &b.norms) < TOLERANCE[0], "{what}");
+        let measures = Measure {
+            trace: Trace::Estimate { probes: 2, probe: Probe::Rademacher },
+            plis: Plis::Elements,
+            eta: Some(Spectral { iterations: 4, tolerance: 1e-12 }),
+            ..Measure::new(CLIP, 0.5, 1)
+        };
+        let [a, b] = [&far, &near].map(|net| measure(net, &data, &all, &measures).unwrap());
+        for (a, b) in a.iter().zip(&b) {
+            assert!(off(&a.plis_parts, &b.plis_parts) < 1e-9, "{what}: PLIS");
+            let (ta, tb) = (a.trace.unwrap().value, b.trace.unwrap().value);
+            assert!((ta - tb).abs() < 1e-9 * tb, "{what}: {ta} {tb}");
+            let (ea, eb) = (a.eta.unwrap().value, b.eta.unwrap().value);
+            assert!((ea - eb).abs() < 1e-7 * eb, "{what}: {ea} {eb}");
+        }
+    }
+}
+
 fn config(optimizer: Optimizer, privacy: Option<Privacy>) -> TrainConfig {
     TrainConfig {
         optimizer,

@@ -127,7 +127,7 @@ fn reweighted(points: &Points, family: Family, variant: Variant) -> Result<Balan
         release: Release { sigma: 0.1, ..UNIT },
         shape: None,
     };
-    let penalty = Penalty { l2: if family == Family::Linear { 0.0 } else { TOY_L2 }, intercept: true };
+    let penalty = Penalty::new(if family == Family::Linear { 0.0 } else { TOY_L2 }, true);
     Ok(balance(&points.rows(&[]), (family, penalty), &options, |_, _, _| Ok(()))?)
 }
 
@@ -220,7 +220,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         ));
         if *family == Family::Linear {
             // The label alone: |∂w/∂y| = ω‖H⁻¹x‖. Is the weight a factor of what really happens?
-            let penalty = Penalty { l2: 0.0, intercept: true };
+            let penalty = Penalty::new(0.0, true);
             let with = sensitivity(points, (*family, penalty), &weighted.weights, outlier)?;
             let geometry = Geometry::new(&weighted.fit, &[], Release { label_secret: true, ..UNIT })?;
             let h = label_sensitivity(&geometry, points, outlier)?;

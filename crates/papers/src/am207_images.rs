@@ -357,7 +357,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
     let mut between = true;
     for &size in &sizes {
         let rows = InMemory::from_matrix(&x[..size * width], &y[..size], &[], 2048);
-        let fit = glm::fit(&rows, Family::Linear, Penalty { l2: 0.0, intercept: false })?;
+        let fit = glm::fit(&rows, Family::Linear, Penalty::new(0.0, false))?;
         let geometry = Geometry::new(&fit, &[], UNIT)?;
         let mut set = SetSums::new(width, false);
         let (mut records, mut etas) = (Records::default(), vec![]);

@@ -362,6 +362,20 @@ mod tests {
     use crate::synthetic;
     use std::io::Write;
 
+    /// Made-up data in a folder.
+    fn at<'a>(folder: &Path, scratch: &Path, hooks: &'a leakscope_table::Hooks) -> Context<'a> {
+        Context {
+            folder: folder.to_owned(),
+            synthetic: true,
+            scratch: scratch.to_owned(),
+            trials: 1,
+            full: false,
+            seed: 3,
+            device: leakscope::net::Device::default(),
+            hooks,
+        }
+    }
+
     /// Every set reads the same from `X`, from `X.gz`, and from a gzipped file that is called `X`.
     #[test]
     fn zipped_files_are_read_as_plain_ones() {
@@ -382,16 +396,7 @@ mod tests {
                     out.finish().unwrap();
                 }
             }
-            let context = Context {
-                folder: folder.path().to_owned(),
-                synthetic: true,
-                scratch: scratch.path().to_owned(),
-                trials: 1,
-                full: false,
-                seed: 3,
-                device: leakscope::net::Device::default(),
-                hooks: &hooks,
-            };
+            let context = at(folder.path(), scratch.path(), &hooks);
             let (train, test) = incomes(&context).unwrap();
             let table = fs::read_to_string(warfarin(&context).unwrap()).unwrap();
             let texts = [table, fs::read_to_string(train).unwrap(), fs::read_to_string(test).unwrap()];
@@ -405,6 +410,24 @@ mod tests {
         assert!(plain.0.iter().all(|t| t.lines().count() > 100));
         assert_eq!(read(true, true), plain);
         assert_eq!(read(true, false), plain);
+    }
+
+    /// A made-up file in the binary format of CIFAR-10: a label, then planes of red, green and blue, row by row.
+    #[test]
+    fn photographs_are_read_as_pixels_of_three_channels() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = vec![7];
+        record.extend(vec![10; 1024]);
+        record.extend((0..1024).map(|k| (k % 32) as u8));
+        record.extend(vec![30; 1024]);
+        let names = (1..=5).map(|k| format!("data_batch_{k}.bin")).chain(["test_batch.bin".to_owned()]);
+        names.for_each(|name| fs::write(folder.path().join(name), &record).unwrap());
+        let hooks = leakscope_table::Hooks::default();
+        let (train, test) = photographs(&at(folder.path(), folder.path(), &hooks)).unwrap();
+        assert_eq!((train.labels, test.labels), (vec![7; 5], vec![7]));
+        assert_eq!(train.shape, [32, 32, 3]);
+        assert_eq!(train.pixels[..6], [10, 0, 30, 10, 1, 30]);
+        assert_eq!(train.pixels[3 * 32..][..3], [10, 0, 30]);
     }
 
     #[test]

@@ -177,7 +177,7 @@ pub(super) fn leakage(fit: &Fit, rows: &InMemory) -> Result<Records> {
 }
 
 fn penalty(l2: f64) -> Penalty {
-    Penalty { l2, intercept: false }
+    Penalty::new(l2, false)
 }
 
 /// Share of rows whose class is predicted right.

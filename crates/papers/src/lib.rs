@@ -103,7 +103,7 @@ pub fn experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-static EXPERIMENTS: [Experiment; 31] = [
+static EXPERIMENTS: [Experiment; 32] = [
     Experiment {
         name: "hannun-table1",
         title: "Information loss and accuracy before and after reweighting",
@@ -320,6 +320,13 @@ static EXPERIMENTS: [Experiment; 31] = [
         source: EDMUNDS,
         needs: &[Mnist],
         run: edmunds::table_a_1,
+    },
+    Experiment {
+        name: "edmunds-appendix",
+        title: "Figures A.1 to A.29: gradients before and after the perturbation, step by step",
+        source: EDMUNDS,
+        needs: &[Mnist],
+        run: edmunds::appendix,
     },
 ];
 

@@ -33,7 +33,7 @@ impl Points {
 
     /// The model, with an intercept.
     pub(super) fn fit(&self, family: Family, l2: f64) -> Result<Fit> {
-        Ok(glm::fit(&self.rows(&[]), family, Penalty { l2, intercept: true })?)
+        Ok(glm::fit(&self.rows(&[]), family, Penalty::new(l2, true))?)
     }
 }
 

@@ -67,6 +67,10 @@ def test_the_informed_adversary():
     found = leakscope.attack_network(None, x, y, method="informed", known=20, learn=240, targets=30, epochs=0, sgd=True, lr=1.0, seed=1)
     labels, ridge = (a["mse"]["value"] for a in found["attacks"])
     assert ridge < labels and found.reconstructions.shape == (2, 30, 8)
+    found = leakscope.attack_network("mlp", x, y, method="informed", known=20, learn=60, targets=10, epochs=0, steps=2, seed=1)
+    assert found["network"]["name"] == "mlp" and found["components"] > 0
+    with pytest.raises(leakscope.OptionError, match="conv"):
+        leakscope.attack_network("cnn-mnist", x, y, method="informed", known=20, learn=60, targets=10)
     with pytest.raises(leakscope.OptionError, match="learn"):
         leakscope.attack_network(None, x, y, method="informed", known=20, learn=4, targets=3)
     with pytest.raises(leakscope.OptionError, match="method='membership'"):

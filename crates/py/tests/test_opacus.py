@@ -88,6 +88,116 @@ def test_the_tracker_changes_no_bit_of_a_run(mode, tracked):
     assert any("Dropout was off" in note for note in found["notes"])
 
 
+class Pictures(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(2, 4, 3, stride=2, padding=1), nn.GroupNorm(2, 4)
+        self.second, self.dense = nn.Conv2d(4, 3, (3, 2), dilation=(1, 2), bias=False), nn.Linear(12, 5)
+        self.scale, self.head = nn.LayerNorm(5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.second(torch.tanh(self.norm(self.first(x)))))
+        return self.head(torch.tanh(self.scale(self.dense(x.flatten(1)))))
+
+
+class Sequences(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.dense, self.head = nn.Conv1d(2, 4, 3, padding=1, stride=2), nn.Linear(4, 6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        z = torch.tanh(self.first(x.flatten(2))).transpose(1, 2)
+        return self.head(torch.tanh(self.dense(z)).mean(1))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.head = nn.Linear(16, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.dense(torch.tanh(self.dense(x.flatten(1))))))
+
+
+def functional_of(module, x, y, loss):
+    from leakscope._torch_model import Functional, secret_of, trained_names
+    from leakscope._torch_records import _batch
+
+    found = _batch((x, y), None, False, 0)
+    found.numbers = list(range(len(x)))
+    return Functional(module, loss, trained_names(module, None), secret_of(module, found, None), False), found
+
+
+@pytest.mark.parametrize("kind", [Pictures, Sequences])
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.CrossEntropyLoss(reduction="sum")])
+@pytest.mark.parametrize("frozen", [(), ("dense.bias", "first.weight", "norm.bias")])
+def test_passes_over_the_batch_give_the_numbers_of_records_by_themselves(kind, loss, frozen):
+    """The oracle: one record at a time by vmap, which knows nothing of layers."""
+    from leakscope._leak import probes
+    from leakscope._torch_layers import LayerProducts, known
+    from leakscope._torch_products import TorchProducts
+
+    torch.manual_seed(3)
+    module, x, y = kind().double(), torch.randn(6, 2, 8, 8).double(), torch.tensor([0, 1, 2, 2, 1, 0])
+    for name, p in module.named_parameters():
+        p.requires_grad_(name not in frozen)
+    functional, found = functional_of(module, x, y, loss)
+    assert known(functional)
+    u = np.stack([probes(3, i, 3, x[0].numel()) for i in range(6)], axis=1)
+    for a, b in zip(LayerProducts(functional, found).probed(u), TorchProducts(functional, found, True).probed(u)):
+        assert a.shape == b.shape and np.allclose(a, b, rtol=1e-11, atol=1e-13 * np.abs(b).max())
+
+
+def test_a_layer_that_is_used_twice_is_measured_record_by_record():
+    from leakscope._torch_layers import LayerProducts, Unknown, known
+
+    x, y = records()
+    functional, found = functional_of(Twice(), x, y, nn.CrossEntropyLoss())
+    assert known(functional)
+    with pytest.raises(Unknown):
+        LayerProducts(functional, found).probed(np.ones((2, len(x), 16)))
+    functional, _ = functional_of(nn.Sequential(nn.Flatten(), nn.Linear(16, 3), nn.PReLU()), x, y, nn.CrossEntropyLoss())
+    assert not known(functional)
+    # the tracker finds out, and goes on
+    torch.manual_seed(0)
+    data = torch.utils.data.TensorDataset(x, y)
+    loader = torch.utils.data.DataLoader(data, batch_size=BATCH)
+    engine = opacus.PrivacyEngine()
+    model = Twice()
+    model, optimizer, loader = engine.make_private(module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=loader,
+                                                   noise_multiplier=1.0, max_grad_norm=1.0)
+    tracker = leakscope.opacus.track(engine, optimizer, model, nn.CrossEntropyLoss(), loader, seed=1)
+    loop(model, optimizer, nn.CrossEntropyLoss(), loader, epochs=1)
+    assert tracker._by_layers is False and np.isfinite(tracker.result().records["trace"].dropna()).all()
+
+
+class Mixing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.head(x - x.mean(dim=0))
+
+
+@pytest.mark.parametrize("module, loss, words", [
+    (Mixing, nn.CrossEntropyLoss(), "depends on the other records"),
+    (Small, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 2.0])), "reduction='mean'.*reduction='sum'"),
+])
+def test_what_no_record_owns_stops_the_loop_at_its_first_step(module, loss, words):
+    torch.manual_seed(0)
+    x, y = records()
+    y[:3] = torch.tensor([0, 1, 2])
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=12, generator=torch.Generator().manual_seed(4))
+    engine, model = opacus.PrivacyEngine(), module()
+    model, optimizer, loader = engine.make_private(module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), data_loader=loader,
+                                                   noise_multiplier=1.0, max_grad_norm=1.0)
+    leakscope.opacus.track(engine, optimizer, model, loss, loader)
+    with pytest.raises(leakscope.OptionError, match=f"(?s){words}"):
+        loop(model, optimizer, loss, loader)
+
+
 def test_batch_memory_manager_and_detaching():
     engine, model, optimizer, criterion, loader = private()
     with BatchMemoryManager(data_loader=loader, max_physical_batch_size=2, optimizer=optimizer) as split:

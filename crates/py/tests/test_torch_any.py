@@ -511,6 +511,12 @@ def test_what_no_record_owns_is_refused_with_what_to_change(module, loss, words)
             audit(module, loss, x, y)
 
 
+def test_a_mean_over_the_batch_is_said():
+    x, y = torch.randn(6, 3), torch.tensor([0, 1, 0, 1, 1, 0])
+    found = audit(Branching(), nn.CrossEntropyLoss(), x, y, vectorize=False)
+    assert any("(reduction='mean') is a mean over the batch" in line for line in found["warnings"])
+
+
 def test_data_dependent_control_flow_runs_record_by_record():
     module = Branching().double()
     x, y = torch.randn(3, 3, dtype=F64), torch.tensor([0, 1, 0])

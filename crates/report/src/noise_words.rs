@@ -42,7 +42,12 @@ pub(crate) fn goals(noise: &Noise) -> String {
 pub(crate) fn cost_unit(family: ModelKind) -> &'static str {
     match family {
         ModelKind::Linear => "the mean squared error",
-        ModelKind::Logistic | ModelKind::Poisson | ModelKind::Softmax => "the mean deviance, to second order",
+        ModelKind::Logistic
+        | ModelKind::Poisson
+        | ModelKind::Gamma
+        | ModelKind::Tweedie(_)
+        | ModelKind::Softmax => "the mean deviance, to second order",
+        ModelKind::SquaredHinge | ModelKind::Huber(_) => "twice the mean loss, to second order",
     }
 }
 

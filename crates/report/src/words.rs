@@ -225,7 +225,7 @@ pub(crate) fn released(audit: &Audit) -> String {
 
 /// What stays whatever the noise.
 pub(crate) fn facts_but_noise(audit: &Audit) -> Vec<String> {
-    let regression = format!("{} regression", audit.model.family.name());
+    let regression = audit.model.family.title();
     vec![
         format::counted(audit.n, "record"),
         format!(
@@ -310,8 +310,8 @@ pub(crate) fn missed(audit: &Audit) -> String {
 pub(crate) fn subject(s: &Subject) -> (String, String) {
     let title = format!("{} of {}", s.target, s.files.join(", "));
     let facts = format!(
-        "{} regression · {} · {} · λ = {}",
-        s.family.name(),
+        "{} · {} · {} · λ = {}",
+        s.family.title(),
         format::counted(s.n, "record"),
         format::counted(s.d as u64, "column"),
         format::setting(s.l2)

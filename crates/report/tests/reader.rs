@@ -200,3 +200,46 @@ fn every_page_works_by_keys_alone() {
     }
     assert_eq!(page.complaints, Vec::<String>::new());
 }
+
+/// Of five thousand attributes fifty have rows; every other is found by its name, and the page is small enough to mail.
+#[test]
+fn a_filter_finds_each_of_five_thousand_attributes() {
+    let Some((mut page, pages)) = opened("wide") else { return };
+    let (_, html, file) = pages.iter().find(|p| p.0 == "wide audit").unwrap();
+    assert!(html.len() < 1_000_000, "{}", html.len());
+    page.width(1200);
+    page.go(file);
+    page.eval("document.querySelector('#attributes .rest').open = true");
+    let search = |page: &mut Page, wanted: &str| {
+        let typed = format!(
+            "(function () {{ var i = document.querySelector('#attributes .rest input'); i.value = '{wanted}'; \
+             i.dispatchEvent(new Event('input')); return i.parentNode.querySelector('[role=status]').textContent; }})()"
+        );
+        page.eval(&typed).as_str().unwrap().to_owned()
+    };
+    let shown = "[].filter.call(document.querySelectorAll('#attributes .rest pre > span'), function (e) { return e.getClientRects().length; })\
+                 .map(function (e) { return e.textContent; }).join('|')";
+    assert_eq!(search(&mut page, "number 4999"), "1 of 4950");
+    let line = page.eval(shown);
+    let line = line.as_str().unwrap();
+    assert!(line.starts_with("an ordinary column, number 4999  ") && !line.contains('|'), "{line}");
+    assert_eq!(search(&mut page, "no such name"), "0 of 4950");
+    let several = search(&mut page, "number 77");
+    let several: usize = several.strip_suffix(" of 4950").unwrap().parse().unwrap();
+    assert!((111..1_000).contains(&several), "{several}");
+    assert_eq!(search(&mut page, ""), "");
+    assert_eq!(
+        page.eval("document.querySelectorAll('#attributes .rest pre > span:not([hidden])').length"),
+        4_950
+    );
+    // Lines that do not follow the noise say so, and only where another was chosen.
+    let remark = "document.querySelector('#attributes .rest .asaudited').getClientRects().length > 0";
+    assert_eq!(page.eval(remark), false);
+    if page.eval("!!document.querySelector('[data-dial=sigma]')") == true {
+        page.dial(123.0, 2);
+        assert_eq!(page.eval(remark), true);
+    }
+    page.width(400);
+    assert_eq!(page.eval("document.documentElement.scrollWidth <= innerWidth"), true);
+    assert_eq!(page.complaints, Vec::<String>::new());
+}

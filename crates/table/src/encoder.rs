@@ -4,6 +4,7 @@ use crate::batch::{Batch, Cells, MISSING};
 use crate::encoding::Missing;
 use crate::error::TargetError;
 use crate::layout::Role;
+use crate::place::Place;
 use crate::plan::{NumberStep, Plan, Subset, TargetStep};
 use crate::table::Table;
 use crate::words::truncated;
@@ -87,16 +88,20 @@ impl<'a> Encoder<'a> {
                 self.keep(batch, cell, known, |r| values[r as usize].to_string())?;
             }
             (TargetStep::Count { .. }, Some(cell)) => {
-                let values = batch.numbers(cell).values();
-                if let Some(r) = self.selected.iter().find(|r| values[**r as usize] < 0.0) {
-                    let (place, value) = (self.table.place(batch, *r as usize), values[*r as usize]);
-                    return Err(TargetError::NegativeCount {
-                        place,
-                        column: plan.layout.names[cell].clone(),
-                        value,
-                    }
-                    .into());
-                }
+                self.refuse_target(
+                    batch,
+                    cell,
+                    |v| v < 0.0,
+                    |place, column, value| TargetError::NegativeCount { place, column, value },
+                )?;
+            }
+            (TargetStep::Positive { .. }, Some(cell)) => {
+                self.refuse_target(
+                    batch,
+                    cell,
+                    |v| v <= 0.0,
+                    |place, column, value| TargetError::NotPositive { place, column, value },
+                )?;
             }
             _ => {}
         }
@@ -278,6 +283,25 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// Refuses the first selected row whose target the model does not take.
+    fn refuse_target(
+        &self,
+        batch: &Batch,
+        cell: usize,
+        outside: impl Fn(f64) -> bool,
+        error: impl Fn(Place, String, f64) -> TargetError,
+    ) -> Result<()> {
+        let values = batch.numbers(cell).values();
+        match self.selected.iter().find(|r| outside(values[**r as usize])) {
+            None => Ok(()),
+            Some(&r) => {
+                let (place, column) =
+                    (self.table.place(batch, r as usize), self.plan.layout.names[cell].clone());
+                Err(error(place, column, values[r as usize]).into())
+            }
+        }
+    }
+
     fn fill_target(&mut self, batch: &Batch) {
         let y = &mut self.block.y;
         y.clear();
@@ -287,7 +311,10 @@ impl<'a> Encoder<'a> {
             return;
         };
         match (&self.plan.target, &batch.cells[cell]) {
-            (TargetStep::Number { clip } | TargetStep::Count { clip }, Cells::Number(numbers)) => {
+            (
+                TargetStep::Number { clip } | TargetStep::Count { clip } | TargetStep::Positive { clip },
+                Cells::Number(numbers),
+            ) => {
                 let values = numbers.values();
                 y.extend(selected.map(|r| clip.map_or(values[r], |bounds| bounds.clip(values[r]))));
             }

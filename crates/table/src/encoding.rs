@@ -123,6 +123,8 @@ pub enum TargetKind {
     },
     /// A number that is zero or more. It need not be whole: rates are fine for a Poisson model.
     Count,
+    /// A number above zero.
+    Positive,
 }
 
 /// How to encode.
@@ -253,6 +255,8 @@ pub enum TargetCoding {
     Number,
     /// As it is, zero or more.
     Count,
+    /// As it is, above zero.
+    Positive,
     /// Two classes, each with a code.
     TwoClass {
         /// The class with the low code.

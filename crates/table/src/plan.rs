@@ -76,6 +76,9 @@ pub(crate) enum TargetStep {
     Count {
         clip: Option<Bounds>,
     },
+    Positive {
+        clip: Option<Bounds>,
+    },
     /// Numbers: (value, code) of the classes.
     Values(Vec<(f64, f64)>),
     /// Text: code by level.
@@ -145,6 +148,7 @@ impl Plan {
             (_, None) => TargetStep::Absent,
             (TargetCoding::Number, _) => TargetStep::Number { clip },
             (TargetCoding::Count, _) => TargetStep::Count { clip },
+            (TargetCoding::Positive, _) => TargetStep::Positive { clip },
             (TargetCoding::TwoClass { low, high }, _) => classes(&[low, high]),
             (TargetCoding::Classes(all), _) => classes(&all.iter().collect::<Vec<_>>()),
         };

@@ -348,16 +348,22 @@ impl Profile {
                     match layout.roles[i] {
                         Role::Target => {
                             selected.iter().for_each(|x| column.distinct.add(*x, 1));
-                            if options.target == TargetKind::Count
-                                && let Some(r) = all.iter().position(|x| *x < 0.0)
-                            {
-                                let (place, value) = (table.place(batch, r), all[r]);
-                                return Err(TargetError::NegativeCount {
-                                    place,
-                                    column: layout.names[i].clone(),
-                                    value,
-                                }
-                                .into());
+                            let place = |r: usize| (table.place(batch, r), layout.names[i].clone(), all[r]);
+                            let first =
+                                |outside: fn(f64) -> bool| all.iter().position(|x| outside(*x)).map(place);
+                            let refused = match options.target {
+                                TargetKind::Count => first(|x| x < 0.0).map(|(place, column, value)| {
+                                    TargetError::NegativeCount { place, column, value }
+                                }),
+                                TargetKind::Positive => first(|x| x <= 0.0).map(|(place, column, value)| {
+                                    TargetError::NotPositive { place, column, value }
+                                }),
+                                TargetKind::Number { .. }
+                                | TargetKind::TwoClass01
+                                | TargetKind::Classes { .. } => None,
+                            };
+                            if let Some(error) = refused {
+                                return Err(error.into());
                             }
                         }
                         Role::Weights => {

@@ -84,7 +84,7 @@ fn memory_and_stream_give_the_same_model_and_the_same_leakage() {
     assert!(kept.is_in_memory() && !read.is_in_memory());
     let release = Release { sigma: 0.5, releases: 1, label_secret: true };
     let answer = |rows: &Dataset| {
-        let model = glm::fit(rows, Family::Linear, Penalty { l2: 0.01, intercept: true }).unwrap();
+        let model = glm::fit(rows, Family::Linear, Penalty::new(0.01, true)).unwrap();
         let eta = losses(rows, &model, &Level::Record, release).unwrap();
         (model.w, eta)
     };

@@ -175,7 +175,7 @@ fn same_bits(paths: &[PathBuf], options: &EncodeOptions) {
         (dataset(&table, &encoding, Subset::Training), Cluster::new(&splits, &encoding, Subset::Training));
     assert!(here.is_in_memory());
     assert_eq!(there.count(), here.len());
-    let penalty = Penalty { l2: 1e-3, intercept: options.intercept };
+    let penalty = Penalty::new(1e-3, options.intercept);
     let fit = glm::fit(&here, Family::Logistic, penalty).unwrap();
     assert_eq!(glm::fit_by(&there, Family::Logistic, penalty).unwrap(), fit);
     let p = encoding.width();
@@ -289,7 +289,7 @@ fn a_messy_file_by_splits_is_the_table() {
     let (here, there) =
         (streamed(&table, &encoding, Subset::Training), Cluster::new(&splits, &encoding, Subset::Training));
     assert_eq!(here.run(&LargestNorm).unwrap().norm, there.run(&LargestNorm).unwrap().norm);
-    let penalty = Penalty { l2: 1e-3, intercept: true };
+    let penalty = Penalty::new(1e-3, true);
     assert_eq!(
         glm::fit_by(&there, Family::Logistic, penalty).unwrap(),
         glm::fit(&here, Family::Logistic, penalty).unwrap()

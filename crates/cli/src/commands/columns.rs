@@ -27,6 +27,7 @@ pub(super) fn columns(encoding: &Encoding, dropped: &[String]) -> String {
     let taken = match &target.coding {
         TargetCoding::Number => "number".into(),
         TargetCoding::Count => "count".into(),
+        TargetCoding::Positive => "positive number".into(),
         TargetCoding::TwoClass { low, high } => {
             format!("{} = {}, {} = {}", low.name, low.code, high.name, high.code)
         }

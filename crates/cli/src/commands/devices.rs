@@ -2,7 +2,7 @@
 
 use leakscope::Result;
 use leakscope::net::device::{Devices, devices};
-use serde_json::json;
+use leakscope_report::document;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let found = devices();
-    let text = if args.json { format!("{:#}\n", document(&found)) } else { lines(&found) };
+    let text = if args.json { document(&found.listed()) } else { lines(&found) };
     // whoever reads may stop early: that is no failure
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
@@ -46,21 +46,4 @@ fn lines(found: &Devices) -> String {
         }
     }
     text
-}
-
-fn document(found: &Devices) -> serde_json::Value {
-    let (gpus, reason) = match &found.gpus {
-        Ok(gpus) => (gpus.as_slice(), None),
-        Err(reason) => (&[][..], Some(reason)),
-    };
-    let each = gpus.iter().map(|(card, reason)| {
-        json!({
-            "device": format!("cuda:{}", card.ordinal),
-            "name": card.name,
-            "memory": card.memory,
-            "capability": card.capability,
-            "cannot_be_used": reason,
-        })
-    });
-    json!({ "cpu": { "threads": found.threads }, "gpus": each.collect::<Vec<_>>(), "no_gpus": reason })
 }

@@ -116,7 +116,7 @@ pub(crate) fn request(
         public: t.columns.public.public()?,
         min_level_count: t.columns.public.min_level_count,
         two_class_coded: true,
-        family: model.model,
+        family: model.kind()?,
         max_classes: model.max_classes,
         l2: model.l2,
         intercept: !model.no_intercept,

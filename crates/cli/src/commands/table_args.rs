@@ -4,7 +4,7 @@ use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
 use leakscope::request::{Request, delimiter};
 use leakscope::{Failure, Result};
-use leakscope_core::glm::ModelKind;
+use leakscope_core::glm::{ModelKind, ModelName};
 use leakscope_table::{Missing, OneHot, ReadOptions, Roles, Scale, TextEncoding};
 use std::path::PathBuf;
 
@@ -91,8 +91,14 @@ pub(crate) struct ColumnArgs {
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct ModelArgs {
     /// The model
-    #[arg(long, value_enum, default_value_t = ModelKind::Linear)]
-    pub(crate) model: ModelKind,
+    #[arg(long, value_enum, default_value_t = ModelName::Linear)]
+    pub(crate) model: ModelName,
+    /// Power of the variance of a tweedie model, from 1 (poisson) to 2 (gamma) [default: 1.5]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) power: Option<f64>,
+    /// Error beyond which a huber model counts its size alone, in the unit of the target [default: 1.35]
+    #[arg(long, value_name = "DELTA", allow_negative_numbers = true)]
+    pub(crate) huber_threshold: Option<f64>,
     /// Classes that the target of a softmax model may have
     #[arg(long, value_name = "K", default_value_t = leakscope_core::glm::softmax::MAX_CLASSES)]
     pub(crate) max_classes: usize,
@@ -102,6 +108,13 @@ pub(crate) struct ModelArgs {
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
+}
+
+impl ModelArgs {
+    /// The model with its parameter.
+    pub(crate) fn kind(&self) -> Result<ModelKind> {
+        Ok(self.model.kind(self.power, self.huber_threshold)?)
+    }
 }
 
 impl DataArgs {
@@ -154,7 +167,9 @@ impl DataArgs {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
         let said = [
             ("target", self.target.is_some()),
-            ("model", m.model != ModelKind::Linear),
+            ("model", m.model != ModelName::Linear),
+            ("power", m.power.is_some()),
+            ("huber_threshold", m.huber_threshold.is_some()),
             ("max_classes", m.max_classes != leakscope_core::glm::softmax::MAX_CLASSES),
             ("l2", m.l2 != 0.0),
             ("no_intercept", m.no_intercept),

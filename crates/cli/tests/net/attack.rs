@@ -221,6 +221,91 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
     assert!(refused(&alone).contains("--test"));
 }
 
+/// Beside what (ε, δ) allows stands what the attacked records' own accounts allow: less, and no attack passes it.
+#[test]
+fn membership_stays_within_the_records_own_accounts() {
+    let data = folder(60);
+    let (model, out) = (data.path().join("model"), data.path().join("members"));
+    private(data.path(), &model, &["--steps", "6", "--track", "every"]);
+    let words = ["attack", "--method", "membership", "--model", text(&model), "--data", text(data.path())];
+    let rest = ["--shadows", "4", "--seed", "3", "--format", "csv", "--out", text(&out)];
+    let said = String::from_utf8(answered(&[&words[..], &rest].concat()).stdout).unwrap();
+    assert!(said.contains("own accounts"), "{said}");
+    let found = json(&out.join("membership.json"));
+    assert_eq!(found["own"]["accounted"].as_u64(), Some(30));
+    let promised = found["promise"]["epsilon"].as_f64().unwrap();
+    assert!(found["own"]["epsilon"]["max"].as_f64().unwrap() <= promised);
+    assert!(found["own"]["epsilon"]["mean"].as_f64().unwrap() < promised);
+    for attack in found["attacks"].as_array().unwrap() {
+        for p in attack["points"].as_array().unwrap() {
+            let own = p["own_allowed"].as_f64().unwrap();
+            assert!(own <= p["allowed"]["value"].as_f64().unwrap() * (1.0 + 1e-9), "{p}");
+            assert!(own >= p["rate"].as_f64().unwrap(), "{p}");
+            assert!(p["true_positive"]["ci_low"].as_f64().unwrap() <= own, "{attack}: {p}");
+        }
+    }
+    let table = csv(&out.join("records.csv"));
+    // others have none
+    let at = table.0.iter().position(|c| c == "own_epsilon").unwrap();
+    assert_eq!(table.1.iter().filter(|row| row[at].parse::<f64>().is_ok()).count(), 30);
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    // the table is gone: said, not an error
+    fs::remove_file(model.join("records.csv")).unwrap();
+    answered(&[&words[..], &rest].concat());
+    let found = json(&out.join("membership.json"));
+    assert!(found["own"].is_null() && found["warnings"].to_string().contains("records.csv"), "{found:#}");
+}
+
+/// Networks of dense layers are attacked too; others are refused by the layer.
+#[test]
+fn the_informed_adversary_attacks_perceptrons() {
+    let data = folder(300);
+    let out = data.path().join("informed");
+    let small = data.path().join("small.json");
+    let layers = r#"[{"kind": "flatten"}, {"kind": "dense", "outputs": 16}, {"kind": "tanh"}, {"kind": "dense", "outputs": 3}]"#;
+    let file = format!(
+        r#"{{"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": {layers}}}"#
+    );
+    fs::write(&small, &file).unwrap();
+    let base =
+        ["attack", "--method", "informed", "--data", text(data.path()), "--known", "20", "--learn", "240"];
+    let rest = ["--targets", "30", "--epochs", "0", "--sgd", "--lr", "1", "--seed", "1", "--out", text(&out)];
+    let with = |network: &str| -> Vec<String> {
+        let all = [&base[..], &rest, &["--network", network]].concat();
+        all.into_iter().map(str::to_owned).collect()
+    };
+    let words = with(text(&small));
+    answered(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let found = json(&out.join("informed.json"));
+    assert_eq!(found["network"]["parameters"].as_u64(), Some(16 * 65 + 3 * 17));
+    assert!(found["components"].as_u64().unwrap() > 10);
+    let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
+    assert!(error(1) < 0.2 * error(0), "ridge {} labels {}", error(1), error(0));
+    check_page(&fs::read_to_string(out.join("report.html")).unwrap());
+    let refuse = |network: &str| {
+        let words = with(network);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let cnn = refuse("cnn-mnist");
+    assert!(cnn.contains("--network") && cnn.contains("layer 0 (conv)"), "{cnn}");
+    assert!(refuse("nothing.json").contains("neither a file nor one of"));
+    let other = data.path().join("other.json");
+    fs::write(&other, file.replace(r#""outputs": 3"#, r#""outputs": 5"#)).unwrap();
+    assert!(refuse(text(&other)).contains("5 outputs"));
+    fs::write(&other, file.replace("[8, 8, 1]", "[9, 8, 1]")).unwrap();
+    assert!(refuse(text(&other)).contains("these records are [8, 8, 1]"));
+    fs::write(&other, file.replace("softmax-cross-entropy", "squared-error")).unwrap();
+    assert!(refuse(text(&other)).contains("its loss is squared-error"));
+    let wrong = refused(
+        &[
+            &["attack", "--method", "membership", "--network", "mlp", "--model", text(data.path())][..],
+            &["--data", text(data.path())],
+        ]
+        .concat(),
+    );
+    assert!(wrong.contains("--network") && wrong.contains("--method informed"), "{wrong}");
+}
+
 /// The informed adversary: without noise the parameters tell the last record, and the page shows it.
 #[test]
 fn the_informed_adversary_learns_the_last_record() {

@@ -174,6 +174,12 @@ impl<'a> Game<'a> {
                 for (jt, g) in gradient.iter_mut().enumerate().take(d * t) {
                     *g += strength * (self.fit.w[jt / t] + sigma * self.noise[jt]);
                 }
+                if let Some(strength) = self.fit.penalty.on_intercept(self.fit.n) {
+                    let (w, noise) = (self.fit.w[d], &self.noise[d * t..]);
+                    for (g, noise) in gradient[d * t..].iter_mut().zip(noise) {
+                        *g += strength * (w + sigma * noise);
+                    }
+                }
             }
         }
         (self.known, self.gradients) = (errors.iter().map(Errors::known).collect(), gradients);
@@ -195,13 +201,24 @@ impl<'a> Game<'a> {
             let (z, y, omega) = (dot(block.row(i), &self.fit.w), block.y[i], block.weight_of(i));
             for (e, q) in errors.iter_mut().zip(&q[i * t..(i + 1) * t]) {
                 let noisy = z + sigma * q;
-                e.squares += (noisy - y).powi(2);
+                e.squares += self.squared_error(noisy, y);
                 e.rows += 1.0;
                 e.confusion[usize::from(y > 0.0)][usize::from(noisy >= 0.0)] += 1.0;
                 if list {
                     residuals.push(omega * self.fit.family.terms(noisy, y).r);
                 }
             }
+        }
+    }
+
+    /// The square of an error: over the variance that the mean has where that grows with it, whose mean is the dispersion.
+    fn squared_error(&self, z: f64, y: f64) -> f64 {
+        match self.fit.family {
+            Family::Linear | Family::Logistic | Family::Poisson | Family::SquaredHinge | Family::Huber(_) => {
+                (z - y).powi(2)
+            }
+            Family::Gamma => (y * (-z).exp() - 1.0).powi(2),
+            Family::Tweedie(power) => (y - z.exp()).powi(2) * (-power.value() * z).exp(),
         }
     }
 
@@ -302,7 +319,7 @@ impl<'a> Game<'a> {
     fn by_prediction(&self, s: usize, block: &Block, i: usize, k: usize, space: &mut Space) {
         let (t, sigma) = (self.options.trials, self.options.sigmas[s]);
         let (x, y) = (block.row(i), block.y[i]);
-        let classes = self.options.two_class || self.fit.family == Family::Logistic;
+        let classes = self.options.two_class || self.fit.family.two_classes();
         let columns = self.secret.columns();
         let dot_w = |values: &[f64]| dot(values, &self.fit.w[columns.clone()]);
         let rest = dot(x, &self.fit.w) - dot_w(&x[columns.clone()]);
@@ -334,7 +351,13 @@ impl<'a> Game<'a> {
         }
         match self.fit.family {
             Family::Poisson => y * z - z.exp(),
-            Family::Linear | Family::Logistic => -(z - y).powi(2) * known.half_precision,
+            // The dispersion stands where the variance of a regression does.
+            Family::Gamma | Family::Tweedie(_) => {
+                -2.0 * self.fit.family.terms(z, y).loss * known.half_precision
+            }
+            Family::Linear | Family::Logistic | Family::SquaredHinge | Family::Huber(_) => {
+                -(z - y).powi(2) * known.half_precision
+            }
         }
     }
 

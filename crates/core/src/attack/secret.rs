@@ -123,6 +123,11 @@ impl Secret {
         Ok(())
     }
 
+    /// Whether its candidates are bins, each tried at one value of many.
+    pub fn is_binned(&self) -> bool {
+        !self.edges.is_empty()
+    }
+
     /// Number of candidates M.
     pub fn len(&self) -> usize {
         self.prior.len()

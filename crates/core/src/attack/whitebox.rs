@@ -153,7 +153,15 @@ impl<'a> Models<'a> {
                     (Some(steps), _) => steps,
                     (None, Family::Linear) => return Err(leverage()),
                     // Only a start here: these are fitted from scratch.
-                    (None, Family::Logistic | Family::Poisson) => continue,
+                    (
+                        None,
+                        Family::Logistic
+                        | Family::Poisson
+                        | Family::Gamma
+                        | Family::Tweedie(_)
+                        | Family::SquaredHinge
+                        | Family::Huber(_),
+                    ) => continue,
                 };
                 let delta = &mut out.delta[(i * m_count + m) * p..][..p];
                 axpy(alpha, h, delta);
@@ -243,6 +251,10 @@ impl<'a> Models<'a> {
         let w = &candidate.w;
         axpy(strength, &w[..d], &mut g[..d]);
         size += strength * norm(&w[..d]);
+        if let Some(strength) = self.fit.penalty.on_intercept(self.fit.n) {
+            g[d] += strength * w[d];
+            size += strength * w[d].abs();
+        }
         for (x, sign) in candidate.replaced.x.iter().zip([-candidate.omega, candidate.omega]) {
             let t = self.fit.family.terms(dot(x, w), candidate.y);
             axpy(sign * t.r, x, &mut g);

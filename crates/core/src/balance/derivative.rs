@@ -2,20 +2,23 @@
 //!
 //! One formula for every model: a generalised linear one has k = 1, softmax regression one contrast less than classes. Let z = Θx (k
 //! numbers), ρ and S the first two derivatives of a record's loss by z and T the third (Θ is k × p, H of size q = kp). With
-//! `s = πᵀ[ρ ⊗ v + (SΘv − ℓτ) ⊗ x]` the top singular value of a record's `H⁻¹[(ρ ⊗ I + SΘ ⊗ x)B, −ℓ I ⊗ x]`, p and (v_B, τ) its vectors,
+//! `s = πᵀ[ρ ⊗ v + (SΘv + cℓτ) ⊗ x]` the top singular value of a record's `H⁻¹[(ρ ⊗ I + SΘ ⊗ x)B, cℓ I ⊗ x]`, p and (v_B, τ) its vectors,
 //! `π = H⁻¹p` in rows π_a, `v = Bv_B`, ℓ the length of a switch of the label, `β_a = π_a·v`, `χ_a = π_a·x`, `κ = Sβ + T(χ, Θv)`,
 //!
 //! ```text
-//! ds = −s πᵀdH p + κ·dz − β·dy + (Sχ)ᵀdΘ v + Σ_a (SΘv − ℓτ)_a π_a·dx,   dz = Θdx + dΘ x
+//! ds = −s πᵀdH p + κ·dz + cβ·dy + (Sχ)ᵀdΘ v + Σ_a (SΘv + cℓτ)_a π_a·dx,   dz = Θdx + dΘ x
 //! dH = Σ (dω S + ω T(dz)) ⊗ xxᵀ + ωS ⊗ (dx xᵀ + x dxᵀ)
-//! dΘ = −H⁻¹ Σ dω ρ ⊗ x + ω((SΘdx − dy) ⊗ x + ρ ⊗ dx)
+//! dΘ = −H⁻¹ Σ dω ρ ⊗ x + ω((SΘdx + c dy) ⊗ x + ρ ⊗ dx)
 //! ```
+//!
+//! with `c = ∂ρ/∂y` (−1, but for families whose label acts through the prediction; there k = 1, and κ, ∂s/∂y and dH have a part in
+//! `∂c/∂z = ∂S/∂y` more: `c'ℓτχ`, `c'χζ` and `ωc' dy xxᵀ`).
 
 use crate::Result;
 use crate::fisher::Directions;
 use crate::fisher::softmax::SWITCH;
 use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_curvature, reduced_residual};
-use crate::glm::{C, Family, Minimiser};
+use crate::glm::{Family, Minimiser};
 use crate::linalg::{Cholesky, axpy, dot, symmetric_eigen, times};
 use crate::rows::Rows;
 
@@ -120,12 +123,8 @@ impl Model {
             Kind::Glm(family) => {
                 let z = dot(x, &self.theta);
                 let t = family.terms(z, y);
-                let b = match family {
-                    Family::Linear => 0.0,
-                    Family::Logistic => -t.a * (0.5 * z).tanh(),
-                    Family::Poisson => t.a,
-                };
-                Derivatives { rho: vec![t.r], s: vec![t.a], third: vec![(b, vec![1.0])] }
+                let (b, c1) = family.third(z, t);
+                Derivatives { rho: vec![t.r], s: vec![t.a], third: vec![(b, vec![1.0])], c: t.c, c1 }
             }
             Kind::Softmax { fit, u } => {
                 let (pi, k) = (fit.probabilities(x), self.k);
@@ -136,7 +135,7 @@ impl Model {
                 let third = pi.iter().zip(u.chunks_exact(k)).map(|(pi, u)| (*pi, centred(u))).collect();
                 let class = (y as usize).min(k);
                 let rho = reduced_residual(&pi, class, u).collect();
-                Derivatives { rho, s: reduced_curvature(&pi, u), third }
+                Derivatives { rho, s: reduced_curvature(&pi, u), third, c: -1.0, c1: 0.0 }
             }
         }
     }
@@ -156,6 +155,9 @@ struct Derivatives {
     s: Vec<f64>,
     /// T as a sum of weights times third powers of vectors.
     third: Vec<(f64, Vec<f64>)>,
+    /// `c`, a number times the identity: −1 but for a family whose label acts through its prediction, and then `∂c/∂z = ∂S/∂y`.
+    c: f64,
+    c1: f64,
 }
 
 impl Derivatives {
@@ -207,7 +209,7 @@ impl Loss {
         if label {
             for a in 0..k {
                 let mut moved = vec![0.0; q];
-                axpy(C * model.switch, x, &mut moved[a * p..(a + 1) * p]);
+                axpy(t.c * model.switch, x, &mut moved[a * p..(a + 1) * p]);
                 n.extend(times(&model.inverse, &moved));
             }
         }
@@ -233,15 +235,17 @@ impl Loss {
         let outer: Vec<f64> = (0..k * k).map(|ab| chi[ab / k] * zeta[ab % k]).collect();
         let mut kappa = times(&t.s, &beta);
         axpy(1.0, &t.third_along(&outer), &mut kappa);
+        // Only of one number z where c moves with it.
+        axpy(t.c1 * model.switch * tau[0], &chi, &mut kappa);
         let (curved_chi, mut along) = (times(&t.s, &chi), times(&t.s, &zeta));
-        axpy(C * model.switch, &tau, &mut along);
+        axpy(t.c * model.switch, &tau, &mut along);
         let mut of_theta = Vec::with_capacity(q);
         for (kappa, chi) in kappa.iter().zip(&curved_chi) {
             of_theta.extend(x.iter().zip(&v).map(|(x, v)| kappa * x + chi * v));
         }
         let mut of_x = model.back(&kappa);
         axpy(1.0, &combined(&along, &pi, p), &mut of_x);
-        let of_y = beta.iter().map(|b| C * b).collect();
+        let of_y = (0..k).map(|a| t.c * beta[a] + t.c1 * chi[a] * zeta[a]).collect();
         Ok(Some(Self { value, left, pi, of_theta, of_x, of_y }))
     }
 }
@@ -281,7 +285,7 @@ impl Backwards {
                     self.jacobian[at(c)] -= omega * (of_z[c] + of_x[c]);
                 }
                 for (a, along) in along.iter().enumerate() {
-                    self.jacobian[at(d + a)] -= omega * C * along;
+                    self.jacobian[at(d + a)] -= omega * t.c * along;
                 }
             }
         }
@@ -337,6 +341,8 @@ impl Backwards {
                 for c in 0..d {
                     self.jacobian[(i * (d + k) + c) * q + seed] += omega * (of_z[c] + 2.0 * hx[c]);
                 }
+                // ∂S/∂y, where it is not zero.
+                self.jacobian[(i * (d + k) + d) * q + seed] += omega * t.c1 * square[0];
             }
         }
         let through: Vec<Vec<f64>> = theta_bar.iter().map(|bar| times(&model.inverse, bar)).collect();

@@ -17,7 +17,7 @@ pub mod softmax;
 pub use eta::{Eta, EtaState};
 pub use sets::SetSums;
 
-use crate::glm::{C, Fit};
+use crate::glm::Fit;
 use crate::linalg::{
     Cholesky, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_parallel, matmul_transposed,
     times,
@@ -129,6 +129,7 @@ pub struct Records {
     omega: Vec<f64>,
     r: Vec<f64>,
     a: Vec<f64>,
+    c: Vec<f64>,
     z: Vec<f64>,
     x2: Vec<f64>,
     h2: Vec<f64>,
@@ -327,12 +328,13 @@ impl Geometry {
     /// η of the label alone of record `i`, once [`Geometry::records`] or [`Geometry::eta`] has measured it:
     /// `ω|c|‖H⁻¹x‖/σ`.
     pub fn label_eta(&self, measured: &Records, i: usize) -> f64 {
-        measured.omega[i] * self.gain * C.abs() * measured.h2[i].sqrt()
+        measured.omega[i] * self.gain * measured.c[i].abs() * measured.h2[i].sqrt()
     }
 
     /// Derivatives, loss and gradient norm.
     fn terms(&self, block: &Block, out: &mut Records) {
-        for buffer in [&mut out.omega, &mut out.r, &mut out.a, &mut out.loss, &mut out.gradient_norm] {
+        let Records { omega, r, a, c, loss, gradient_norm, .. } = out;
+        for buffer in [omega, r, a, c, loss, gradient_norm] {
             buffer.clear();
             buffer.reserve(block.len());
         }
@@ -343,20 +345,22 @@ impl Geometry {
             out.omega.push(block.weight_of(i));
             out.r.push(t.r);
             out.a.push(t.a);
+            out.c.push(t.c);
             out.loss.push(t.loss);
             out.gradient_norm.push(t.r.abs() * out.x2[i].sqrt());
         }
     }
 
-    fn c2(&self) -> f64 {
-        if self.release.label_secret { C * C } else { 0.0 }
+    /// `c²` of a record, zero where the label is no secret.
+    fn c2(&self, c: f64) -> f64 {
+        if self.release.label_secret { c * c } else { 0.0 }
     }
 
     fn whole_records(&self, block: &Block, out: &mut Records) {
         let (n, p, d) = (block.len(), block.width, self.data_width());
-        let (c2, gain) = (self.c2(), self.gain);
+        let gain = self.gain;
         let dimensions = (d + usize::from(self.release.label_secret)).max(1) as f64;
-        let (v, r, a, omega) = (&out.v, &out.r, &out.a, &out.omega);
+        let (v, r, a, c, omega) = (&out.v, &out.r, &out.a, &out.c, &out.omega);
         let (eta, dfil, h2, vu) = (&mut out.eta, &mut out.dfil, &mut out.h2, &mut out.vu);
         for buffer in [&mut *eta, &mut *dfil] {
             buffer.clear();
@@ -365,7 +369,7 @@ impl Geometry {
         dispatch(RowProducts { x: v, w: &self.u, dots: vu, squares: h2 });
         let problem = |i: usize| Problem {
             r2: r[i] * r[i],
-            alpha: a[i] * a[i] * self.w_data_squared + c2,
+            alpha: a[i] * a[i] * self.w_data_squared + self.c2(c[i]),
             beta: a[i] * r[i],
             v: &v[i * p..(i + 1) * p],
             u: &self.u,
@@ -376,7 +380,7 @@ impl Geometry {
             let mut trace = r2 * self.g_sum + 2.0 * beta * vu[i] + alpha * h2[i];
             // ‖u‖² ≤ g₁‖w_S‖², so these two bound the third part, 2β‖v‖‖u‖, as well.
             if eta[i] < CANCELLED * (r2 * self.g.first().copied().unwrap_or(0.0) + alpha * h2[i]) {
-                let parts = (a[i], r[i], c2.sqrt());
+                let parts = (a[i], r[i], self.c2(c[i]).sqrt());
                 let careful = self.carefully(parts, &self.w_data[..d], &self.adjoint[..d * p], block.row(i));
                 (eta[i], trace) = careful.unwrap_or((eta[i], trace));
             }

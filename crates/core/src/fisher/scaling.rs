@@ -16,7 +16,6 @@
 //! `J = −H⁻¹B`, which Lanczos finds in a few products of O(p²).
 
 use super::{Directions, Geometry, Records, Release};
-use crate::glm::C;
 use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};
 use crate::rows::Block;
 use crate::units::{FitInUnits, Units};
@@ -167,7 +166,7 @@ impl Counted {
             h: &h[i * p..(i + 1) * p],
             curvature: omega * given.a[i],
             diagonal: scaling.map(|d| omega * given.r[i] + d).collect(),
-            label: if self.geometry.release.label_secret { omega * C } else { 0.0 },
+            label: if self.geometry.release.label_secret { omega * given.c[i] } else { 0.0 },
         }
     }
 

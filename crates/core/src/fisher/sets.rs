@@ -9,7 +9,6 @@
 use super::secular::{Problem, top_eigenvalues};
 use super::{Geometry, Prepared, Records};
 use crate::Result;
-use crate::glm::C;
 use crate::linalg::{
     axpy, dot, gram_add_lower, largest_eigenvalue, matmul_parallel, matmul_transposed, mirror_lower, norm,
 };
@@ -91,11 +90,12 @@ impl Geometry {
         whole_weights.clear();
         for k in 0..count {
             let i = nth(k);
-            let (r, a, omega2) = (records.r[i], records.a[i], records.omega[i].powi(2));
+            let (r, a, c) = (records.r[i], records.a[i], records.c[i]);
+            let omega2 = records.omega[i].powi(2);
             set.r2 += omega2 * r * r;
-            set.h2 += omega2 * C * C * records.h2[i];
+            set.h2 += omega2 * c * c * records.h2[i];
             axpy(omega2 * a * r, block.row(i), &mut s);
-            whole_weights.push(omega2 * (a * a * self.w_data_squared + self.c2()));
+            whole_weights.push(omega2 * (a * a * self.w_data_squared + self.c2(c)));
         }
         let mut gathered = std::mem::take(&mut set.gathered);
         let x = match rows {
@@ -123,9 +123,9 @@ impl Geometry {
     pub fn add_to_set_without_gram(&self, block: &Block, records: &Records, set: &mut SetSums) {
         set.records += block.len() as u64;
         for i in 0..block.len() {
-            let (r, a) = (records.r[i], records.a[i]);
+            let (r, a, c) = (records.r[i], records.a[i], records.c[i]);
             set.r2 += r * r;
-            set.h2 += C * C * records.h2[i];
+            set.h2 += c * c * records.h2[i];
             axpy(a * r, block.row(i), &mut set.s);
         }
     }
@@ -136,7 +136,8 @@ impl Geometry {
         let (p, d, strength) = (self.fit.w.len(), self.data_width(), self.fit.n as f64 * self.fit.penalty.l2);
         let diagonal = |j: usize| self.fit.hessian[j * p + j] - if j < d { strength } else { 0.0 };
         let largest = (0..p).map(diagonal).fold(0.0, f64::max);
-        self.fit.unit_weights && self.fit.family.constant_curvature() && strength <= DROWNED * largest
+        let plain = self.fit.unit_weights && self.fit.penalty.on_intercept(self.fit.n).is_none();
+        plain && self.fit.family.constant_curvature() && strength <= DROWNED * largest
     }
 
     /// Fills the Gram matrices of the whole training set from the Hessian.
@@ -144,7 +145,8 @@ impl Geometry {
         let (p, d) = (set.p, self.data_width());
         let mut gram = self.fit.hessian.clone();
         (0..d).for_each(|j| gram[j * p + j] -= self.fit.n as f64 * self.fit.penalty.l2);
-        let factor = self.w_data_squared + self.c2();
+        // Where the curvature is constant so is c = −1.
+        let factor = self.w_data_squared + self.c2(1.0);
         set.whole = gram.iter().map(|v| factor * v).collect();
         set.curved = gram;
         set.of_hessian = d == p && !self.shaped;
@@ -169,7 +171,7 @@ impl Geometry {
         let (p, d) = (set.p, self.data_width());
         if set.of_hessian {
             let (lambda, q) = self.spectrum_of_hessian();
-            let factor = self.w_data_squared + self.c2();
+            let factor = self.w_data_squared + self.c2(1.0);
             let poles: Vec<f64> = lambda.iter().zip(&self.g).map(|(l, g)| factor * l + set.r2 * g).collect();
             let in_basis = |x: &[f64]| {
                 let mut out = vec![0.0; p];
@@ -325,7 +327,7 @@ fn largest_first(values: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::fisher::{Directions, Release};
-    use crate::glm::{self, Family, Penalty};
+    use crate::glm::{self, Penalty};
     use crate::rows::{InMemory, Rows};
 
     /// The diagonal from sums alone against the mean over records of each column's η², and its trace against dFIL.
@@ -340,10 +342,12 @@ mod tests {
         let x: Vec<f64> = (0..n * p as u64).map(|i| if i % p as u64 == 3 { 1.0 } else { hash(i) }).collect();
         let y: Vec<f64> = (0..n).map(|i| f64::from(u8::from(hash(1000 + i) > 0.0))).collect();
         let weight: Vec<f64> = (0..n).map(|i| 1.5 + hash(2000 + i)).collect();
-        let rows = InMemory::from_matrix(&x, &y, &weight, 13);
-        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
+        let positive: Vec<f64> = y.iter().map(|y| y + 0.25).collect();
+        for family in glm::every_family() {
+            let y = if family == glm::Family::Gamma { &positive } else { &y };
+            let rows = InMemory::from_matrix(&x, y, &weight, 13);
             for label_secret in [true, false] {
-                let fit = glm::fit(&rows, family, Penalty { l2: 0.02, intercept: true }).unwrap();
+                let fit = glm::fit(&rows, family, Penalty::new(0.02, true)).unwrap();
                 let directions: Vec<_> = (0..3).map(|j| Directions::columns(j..j + 1, p)).collect();
                 let release = Release { sigma: 0.3, releases: 2, label_secret };
                 let geometry = Geometry::new(&fit, &directions, release).unwrap();

@@ -1,7 +1,7 @@
-//! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)‖w‖²` by Newton's method with a line search, in streaming passes.
+//! The minimiser of `Σ ωℓ(wᵀx, y) + (nλ/2)(‖w‖² + κb²)` by Newton's method with a line search, in streaming passes.
 
-use super::Family;
-use super::sums::{Newton, PoissonStart, Sums};
+use super::sums::{HuberStart, LogStart, Newton, Sums};
+use super::{Family, Parameter};
 use crate::linalg::{Cholesky, axpy, dot, mirror_lower, norm};
 use crate::pass::{Pass, Runner};
 use crate::rows::Rows;
@@ -23,19 +23,36 @@ const MAX_HALVINGS: usize = 40;
 /// reached, or is at infinity, however small the gradient has become: slopes of records that are predicted well are small
 /// themselves. Not for linear regression, whose predictions have the unit of the target.
 const STILL_MOVING: f64 = 1e-3;
+/// Passes of reweighted least squares before Newton's method, for Huber's loss.
+const MAX_REWEIGHTED: usize = 60;
+/// Share of the objective that such a pass must still gain.
+const SETTLED_START: f64 = 1e-5;
 /// Sufficient decrease of the line search (Armijo).
 const ARMIJO: f64 = 1e-4;
 
-/// The quadratic penalty `(nλ/2)‖w‖²`, which leaves the intercept alone.
+/// The quadratic penalty `(nλ/2)(‖w‖² + κb²)`; κ = 0 leaves the intercept b alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Penalty {
     /// λ.
     pub l2: f64,
-    /// Whether the last column is an intercept, which is not penalised.
+    /// Whether the last column is an intercept.
     pub intercept: bool,
+    /// κ, the share of the penalty that the intercept has.
+    pub intercept_share: f64,
 }
 
 impl Penalty {
+    /// A penalty that leaves the intercept alone.
+    pub const fn new(l2: f64, intercept: bool) -> Self {
+        Self { l2, intercept, intercept_share: 0.0 }
+    }
+
+    /// `nκλ` where there is an intercept to be penalised.
+    pub(crate) fn on_intercept(self, n: u64) -> Option<f64> {
+        let strength = n as f64 * self.l2 * self.intercept_share;
+        (self.intercept && strength > 0.0).then_some(strength)
+    }
+
     /// Number of penalised columns out of `width`.
     pub fn data_width(self, width: usize) -> usize {
         width - usize::from(self.intercept)
@@ -60,8 +77,8 @@ pub struct Fit {
     /// Its relative norm (see [`TOLERANCE`]).
     pub relative_gradient: f64,
     /// How far predictions still are from those of the minimiser, estimated to the safe side: what another Newton step
-    /// would move them by, `Σⱼ |H⁻¹∇|ⱼ max|xⱼ|`, and what rounding may. A slope of a logistic or Poisson model, and with
-    /// it η, is off by about this much, relative; for linear regression it is relative to the predictions themselves.
+    /// would move them by, `Σⱼ |H⁻¹∇|ⱼ max|xⱼ|`, and what rounding may. A slope of a model with a link, and with
+    /// it η, is off by about this much, relative; for linear and Huber regression it is relative to the predictions themselves.
     /// Only the rounding for given coefficients, which are what they are.
     pub unsettled: f64,
     /// The objective at `w`.
@@ -74,6 +91,9 @@ pub struct Fit {
     pub passes: usize,
     /// Whether all weights are one.
     pub unit_weights: bool,
+    /// Records at a kink of the loss, to rounding: the model has no derivative with respect to these, and their η is that of one
+    /// side.
+    pub at_kink: u64,
 }
 
 fn sums<P: Pass<State = Sums>>(rows: &(impl Runner + ?Sized), pass: &P) -> Result<Sums> {
@@ -109,16 +129,24 @@ fn state_at(
     }
     let strength = sums.rows as f64 * penalty.l2;
     let d = penalty.data_width(p);
+    let on_intercept = penalty.on_intercept(sums.rows);
     let hessian = match known_hessian {
         Some(h) => h.to_vec(),
         None => {
             mirror_lower(&mut sums.hessian, p);
             (0..d).for_each(|j| sums.hessian[j * p + j] += strength);
+            on_intercept.iter().for_each(|s| sums.hessian[p * p - 1] += s);
             std::mem::take(&mut sums.hessian)
         }
     };
     axpy(strength, &w[..d], &mut sums.gradient[..d]);
-    let size = sums.scale + strength * norm(&w[..d]);
+    let mut size = sums.scale + strength * norm(&w[..d]);
+    let mut penalised = 0.5 * strength * dot(&w[..d], &w[..d]);
+    if let Some(strength) = on_intercept {
+        sums.gradient[d] += strength * w[d];
+        size += strength * w[d].abs();
+        penalised += 0.5 * strength * w[d] * w[d];
+    }
     let relative_gradient = if size > 0.0 { norm(&sums.gradient) / size } else { 0.0 };
     let fit = Fit {
         family,
@@ -128,12 +156,13 @@ fn state_at(
         hessian,
         relative_gradient,
         unsettled: 0.0,
-        objective: sums.loss + 0.5 * strength * dot(&w[..d], &w[..d]),
+        objective: sums.loss + penalised,
         mean_loss: sums.loss / sums.weight,
         gradient: sums.gradient,
         iterations: 0,
         passes: 1,
         unit_weights: sums.unit_weights,
+        at_kink: sums.at_kink,
     };
     Ok((fit, Signs { margin: sums.margin, reach: sums.reach }))
 }
@@ -177,6 +206,13 @@ fn check(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<()> {
             expected: "a finite number that is not negative",
         });
     }
+    if !(penalty.intercept_share >= 0.0 && penalty.intercept_share.is_finite()) {
+        return Err(Error::OutOfRange {
+            what: "the share of the penalty on the intercept",
+            value: penalty.intercept_share,
+            expected: "a finite number that is not negative",
+        });
+    }
     if rows.count() == 0 {
         return Err(Error::Empty);
     }
@@ -196,12 +232,7 @@ pub fn fit(rows: &dyn Rows, family: Family, penalty: Penalty) -> Result<Fit> {
 pub fn fit_by(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -> Result<Fit> {
     check(rows, penalty)?;
     let p = rows.columns();
-    let mut w = vec![0.0; p];
-    let mut passes = 0;
-    if family == Family::Poisson {
-        w = poisson_start(rows, penalty)?;
-        passes += 1;
-    }
+    let (w, mut passes) = start(rows, family, penalty)?;
     let (mut current, Signs { margin, reach }) = state_at(rows, family, penalty, &w, None)?;
     passes += 1;
     refuse_separable(family, penalty, margin)?;
@@ -212,10 +243,13 @@ pub fn fit_by(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -
         let known = factor.take().filter(|_| family.constant_curvature());
         let now = match known.map_or_else(|| Cholesky::new(&current.hessian, p), Ok) {
             Ok(factor) => factor,
-            // The first Hessian of these data is singular only if columns are dependent; a later one because the
-            // curvature vanished on the way to infinity.
-            Err(Error::Singular { .. }) if iteration > 0 && family != Family::Linear => {
-                return Err(no_convergence(iteration, current.relative_gradient));
+            // Every record may lie beyond the margin on the way: a step by a Hessian above all others leads back.
+            Err(Error::Singular { .. }) if family == Family::SquaredHinge && iteration > 0 => {
+                passes += 1;
+                majorant(rows, penalty)?
+            }
+            Err(error @ Error::Singular { .. }) => {
+                return Err(singular(error, &current, iteration));
             }
             Err(error) => return Err(error),
         };
@@ -253,13 +287,36 @@ pub fn fit_by(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -
     best.ok_or_else(stuck).map(|fit| Fit { iterations: MAX_ITERATIONS, passes, ..fit })
 }
 
-/// How far a step moves the prediction of any record, at most: `Σⱼ |stepⱼ| max|xⱼ|`; for linear regression relative to
+/// Why a Hessian is singular. The first one of these data is so only if columns are dependent; a later one because the
+/// curvature vanished on the way to infinity, or because too few records lie within the threshold of Huber's loss.
+fn singular(error: Error, at: &Fit, iteration: usize) -> Error {
+    match at.family {
+        Family::Linear => error,
+        // Columns were found independent at the start.
+        Family::Huber(threshold) => Error::OutOfRange {
+            what: "the threshold of Huber's loss",
+            value: threshold.value(),
+            expected: "one that the errors of more records than there are coefficients stay below, or a penalty (l2)",
+        },
+        Family::Logistic | Family::Poisson | Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge => {
+            if iteration > 0 {
+                no_convergence(iteration, at.relative_gradient)
+            } else {
+                error
+            }
+        }
+    }
+}
+
+/// How far a step moves the prediction of any record, at most: `Σⱼ |stepⱼ| max|xⱼ|`; for linear and Huber regression relative to
 /// what the coefficients themselves predict at most.
 fn moved(family: Family, step: &[f64], w: &[f64], reach: &[f64]) -> f64 {
     let by = |v: &[f64]| v.iter().zip(reach).map(|(v, reach)| v.abs() * reach).sum::<f64>();
     match family {
-        Family::Linear => by(step) / by(w).max(by(step)).max(f64::MIN_POSITIVE),
-        Family::Logistic | Family::Poisson => by(step),
+        Family::Linear | Family::Huber(_) => by(step) / by(w).max(by(step)).max(f64::MIN_POSITIVE),
+        Family::Logistic | Family::Poisson | Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge => {
+            by(step)
+        }
     }
 }
 
@@ -277,7 +334,7 @@ fn no_convergence(iterations: usize, gradient: f64) -> Error {
 }
 
 fn refuse_separable(family: Family, penalty: Penalty, margin: f64) -> Result<()> {
-    if family == Family::Logistic && penalty.l2 == 0.0 && margin > 0.0 {
+    if family.two_classes() && penalty.l2 == 0.0 && margin > 0.0 {
         return Err(Error::Separable);
     }
     Ok(())
@@ -307,14 +364,56 @@ fn line_search(
     Ok(None)
 }
 
-fn poisson_start(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<Vec<f64>> {
+/// Where Newton's method starts, and the passes that it took to get there.
+fn start(rows: &(impl Runner + ?Sized), family: Family, penalty: Penalty) -> Result<(Vec<f64>, usize)> {
     let p = rows.columns();
-    let mut sums = sums(rows, &PoissonStart { width: p })?;
+    match family {
+        Family::Linear | Family::Logistic | Family::SquaredHinge => Ok((vec![0.0; p], 0)),
+        Family::Poisson | Family::Gamma | Family::Tweedie(_) => {
+            let sums = sums(rows, &LogStart { family, width: p })?;
+            Ok((normal_equations(sums, penalty)?, 1))
+        }
+        Family::Huber(threshold) => {
+            // Least squares, then least squares with weights δ/|r| beyond the threshold: each lowers the objective, from wherever
+            // it starts, where Newton's method may find no record within the threshold and so no curvature.
+            let (mut w, mut before) = (vec![], f64::INFINITY);
+            for pass in 0..=MAX_REWEIGHTED {
+                let start = HuberStart { threshold, w: Cow::Borrowed(&w), width: p };
+                let sums = sums(rows, &start)?;
+                let data = &w[..penalty.data_width(p).min(w.len())];
+                let penalised = 0.5 * sums.rows as f64 * penalty.l2 * dot(data, data);
+                let objective = if w.is_empty() { f64::INFINITY } else { sums.loss + penalised };
+                if before.is_finite() && objective > before * (1.0 - SETTLED_START) {
+                    return Ok((w, pass + 1));
+                }
+                before = objective;
+                w = normal_equations(sums, penalty)?;
+            }
+            Ok((w, MAX_REWEIGHTED + 1))
+        }
+    }
+}
+
+/// `Σωxxᵀ` with the penalty: above the Hessian wherever the curvature is at most one.
+fn majorant(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<Cholesky> {
+    let start = HuberStart { threshold: Parameter::ONE, w: Cow::Borrowed(&[]), width: rows.columns() };
+    factor(&mut sums(rows, &start)?, penalty)
+}
+
+/// The minimiser of a weighted least-squares problem from its sums.
+fn normal_equations(mut sums: Sums, penalty: Penalty) -> Result<Vec<f64>> {
+    Ok(factor(&mut sums, penalty)?.solve(&sums.gradient))
+}
+
+/// The Hessian of such a problem.
+fn factor(sums: &mut Sums, penalty: Penalty) -> Result<Cholesky> {
+    let p = sums.gradient.len();
     mirror_lower(&mut sums.hessian, p);
     for j in 0..penalty.data_width(p) {
         sums.hessian[j * p + j] += sums.rows as f64 * penalty.l2;
     }
-    Ok(Cholesky::new(&sums.hessian, p)?.solve(&sums.gradient))
+    penalty.on_intercept(sums.rows).iter().for_each(|s| sums.hessian[p * p - 1] += s);
+    Cholesky::new(&sums.hessian, p)
 }
 
 /// How far `given` is from the minimiser `best`: `‖w − w*‖/‖w*‖`, and the relative excess of the objective.
@@ -344,8 +443,11 @@ mod tests {
                 let z = 0.8 * x[i * p] - 0.3 + 0.9 * noise(i + 1_000_000);
                 match family {
                     Family::Linear => z,
-                    Family::Logistic => f64::from(u8::from(z > 0.0)),
+                    Family::Huber(_) => z + if i % 9 == 0 { 40.0 } else { 0.0 },
+                    Family::Logistic | Family::SquaredHinge => f64::from(u8::from(z > 0.0)),
                     Family::Poisson => (z + 2.0).exp().floor(),
+                    Family::Gamma => (3.0 * z).exp(),
+                    Family::Tweedie(_) => (z + 2.0).exp() - 5.0_f64.min((z + 2.0).exp()),
                 }
             })
             .collect();
@@ -354,12 +456,12 @@ mod tests {
 
     #[test]
     fn every_family_reaches_a_stationary_point_whatever_the_blocks() {
-        for family in [Family::Linear, Family::Logistic, Family::Poisson] {
-            for intercept in [true, false] {
+        for family in crate::glm::every_family() {
+            for (intercept, share) in [(true, 0.0), (true, 2.5), (false, 0.0)] {
                 let (x, y) = table(200, 4, family);
                 let weight: Vec<f64> = (0..200).map(|i| 0.5 + (i % 3) as f64).collect();
-                let penalty = Penalty { l2: 0.01, intercept };
-                let free = Penalty { l2: 0.0, intercept };
+                let penalty = Penalty { intercept_share: share, ..Penalty::new(0.01, intercept) };
+                let free = Penalty::new(0.0, intercept);
                 fit(&InMemory::from_matrix(&x, &y, &weight, 50), family, free).unwrap();
                 let a = fit(&InMemory::from_matrix(&x, &y, &weight, 200), family, penalty).unwrap();
                 let b = fit(&InMemory::from_matrix(&x, &y, &weight, 17), family, penalty).unwrap();
@@ -371,7 +473,8 @@ mod tests {
                     let loss: f64 = (0..200)
                         .map(|i| weight[i] * family.terms(dot(&x[i * 4..i * 4 + 4], w), y[i]).loss)
                         .sum();
-                    loss + 200.0 * 0.01 / 2.0 * w[..d].iter().map(|v| v * v).sum::<f64>()
+                    let of_intercept = if d < 4 { share * w[3] * w[3] } else { 0.0 };
+                    loss + 200.0 * 0.01 / 2.0 * (w[..d].iter().map(|v| v * v).sum::<f64>() + of_intercept)
                 };
                 assert!((objective(&a.w) - a.objective).abs() < 1e-10 * a.objective.abs());
                 for j in 0..4 {
@@ -390,9 +493,17 @@ mod tests {
         let x = [-2.0, 1.0, -1.0, 1.0, 1.0, 1.0, 2.0, 1.0];
         let y = [0.0, 0.0, 1.0, 1.0];
         let rows = InMemory::from_matrix(&x, &y, &[], 2);
-        let free = Penalty { l2: 0.0, intercept: true };
+        let free = Penalty::new(0.0, true);
         assert_eq!(fit(&rows, Family::Logistic, free).unwrap_err(), Error::Separable);
-        assert!(fit(&rows, Family::Logistic, Penalty { l2: 0.1, intercept: true }).is_ok());
+        assert_eq!(fit(&rows, Family::SquaredHinge, free).unwrap_err(), Error::Separable);
+        // A small penalty: on the way every record is beyond the margin, and the Hessian singular.
+        for l2 in [1e-1, 1e-3, 1e-6] {
+            let found = fit(&rows, Family::SquaredHinge, Penalty::new(l2, true)).unwrap();
+            assert!(found.relative_gradient < 1e-10, "{l2}");
+        }
+        for family in [Family::Logistic, Family::SquaredHinge] {
+            assert!(fit(&rows, family, Penalty::new(0.1, true)).is_ok());
+        }
 
         let x: Vec<f64> = (0..10).flat_map(|i| [f64::from(i), 3.0, 1.0]).collect();
         let y: Vec<f64> = (0..10).map(f64::from).collect();
@@ -408,8 +519,55 @@ mod tests {
         let y = [0.0, 0.0, 1.0, 1.0];
         for intercept in [true, false] {
             let rows = InMemory::from_matrix(&x, &y, &[], 4);
-            let error = fit(&rows, Family::Logistic, Penalty { l2: 0.0, intercept }).unwrap_err();
+            let error = fit(&rows, Family::Logistic, Penalty::new(0.0, intercept)).unwrap_err();
             assert!(matches!(error, Error::NoConvergence { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_huber_fit_starts_from_anywhere() {
+        // A target far from zero in units of the threshold: no record lies within it where w is zero, and with the
+        // smallest threshold few do at the minimiser.
+        let (x, y) = table(200, 4, Family::Linear);
+        let y: Vec<f64> =
+            y.iter().enumerate().map(|(i, y)| 1e6 + 50.0 * y + if i % 7 == 0 { 3e4 } else { 0.0 }).collect();
+        let rows = InMemory::from_matrix(&x, &y, &[], 64);
+        for threshold in [1e9, 1e3, 30.0, 3.0] {
+            let family = Family::Huber(Parameter::new(threshold).unwrap());
+            for l2 in [0.0, 1e-3] {
+                let found = fit(&rows, family, Penalty::new(l2, true)).unwrap();
+                assert!(found.relative_gradient < 1e-10, "{threshold} {l2}: {}", found.relative_gradient);
+            }
+        }
+        let free = Penalty::new(0.0, true);
+        // Least squares where nothing is beyond the threshold.
+        let far = fit(&rows, Family::Huber(Parameter::new(1e9).unwrap()), free).unwrap();
+        let plain = fit(&rows, Family::Linear, free).unwrap();
+        assert!(far.w.iter().zip(&plain.w).all(|(a, b)| (a - b).abs() < 1e-6));
+        // Every third value is the same and the others lie beyond: the columns are not determined within the threshold.
+        let x: Vec<f64> = (0..30).flat_map(|i| [f64::from(i % 3 * i), 1.0]).collect();
+        let y: Vec<f64> = (0..30).map(|i| f64::from(i % 3 * (i % 2 * 2 - 1)) * 1e3).collect();
+        let narrow = Family::Huber(Parameter::new(1e-3).unwrap());
+        let error = fit(&InMemory::from_matrix(&x, &y, &[], 30), narrow, free);
+        assert!(matches!(error, Err(Error::OutOfRange { .. } | Error::NoConvergence { .. })), "{error:?}");
+        // Dependent columns are named all the same.
+        let x: Vec<f64> = (0..10).flat_map(|i| [f64::from(i), 3.0, 1.0]).collect();
+        let error = fit(&InMemory::from_matrix(&x, &y[..10], &[], 4), narrow, free).unwrap_err();
+        assert_eq!(error, Error::Singular { column: 2, of: vec![1] });
+    }
+
+    #[test]
+    fn a_log_link_survives_any_unit_of_the_target() {
+        let (x, _) = table(80, 3, Family::Linear);
+        for family in [Family::Gamma, Family::Tweedie(Parameter::new(1.5).unwrap())] {
+            for unit in [1e-9, 1.0, 1e9] {
+                let target = |i: usize| unit * (2.0 * x[i * 3] + 0.2 * (i % 5) as f64).exp();
+                let zero = |i: usize| family != Family::Gamma && i.is_multiple_of(3);
+                let y: Vec<f64> = (0..80).map(|i| if zero(i) { 0.0 } else { target(i) }).collect();
+                let rows = InMemory::from_matrix(&x, &y, &[], 33);
+                let found = fit(&rows, family, Penalty::new(0.0, true)).unwrap();
+                assert!(found.relative_gradient < 1e-12, "{family:?} {unit}: {}", found.relative_gradient);
+            }
         }
     }
 
@@ -418,7 +576,7 @@ mod tests {
         let x: Vec<f64> = (0..50).flat_map(|i| [f64::from(i) / 10.0, 1.0]).collect();
         let y: Vec<f64> = (0..50).map(|i| (f64::from(i) / 5.0 + 3.0).exp().round()).collect();
         let rows = InMemory::from_matrix(&x, &y, &[], 50);
-        let fit = fit(&rows, Family::Poisson, Penalty { l2: 0.0, intercept: true }).unwrap();
+        let fit = fit(&rows, Family::Poisson, Penalty::new(0.0, true)).unwrap();
         assert!((fit.w[0] - 2.0).abs() < 1e-3 && (fit.w[1] - 3.0).abs() < 1e-2);
     }
 }

@@ -1,13 +1,16 @@
 //! The sums of a fit as passes: objective, gradient and Hessian at given coefficients.
 
-use super::Family;
-use crate::linalg::{add_transposed_times, axpy, gram_add_lower, norm};
+use super::{Family, Parameter};
+use crate::linalg::{add_transposed_times, axpy, dot, gram_add_lower, norm};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
 use crate::vector::{RowProducts, dispatch};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+
+/// Share of a predictor's size within which it counts as at a kink: a fit leaves less than this.
+const KINK: f64 = 1e-9;
 
 /// The pass of a Newton step: the sums at coefficients `w`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,9 +23,24 @@ pub struct Newton<'a> {
     pub with_hessian: bool,
 }
 
-/// The pass of the working least-squares problem that starts a Poisson fit: `μ₀ = y + ½`, `z₀ = log μ₀`.
+/// The pass of the working least-squares problem that starts a fit with a logarithmic link: `z₀ = log μ₀` with weights a at z₀,
+/// `μ₀ = y + ½` for counts, `y` for others (and ½ where that is zero).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PoissonStart {
+pub struct LogStart {
+    /// The family.
+    pub family: Family,
+    /// Number of columns.
+    pub width: usize,
+}
+
+/// The pass of a least-squares problem that starts a Huber fit: unit weights, or at coefficients `w` the weights `min(1, δ/|r|)`, with
+/// which the quadratic lies above the loss and touches it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HuberStart<'a> {
+    /// δ.
+    pub threshold: Parameter,
+    /// The coefficients; empty for unit weights.
+    pub w: Cow<'a, [f64]>,
     /// Number of columns.
     pub width: usize,
 }
@@ -46,6 +64,8 @@ pub struct Sums {
     /// Smallest margin (2y − 1)z of a two-class problem over rows with positive weight.
     pub(super) margin: f64,
     pub(super) unit_weights: bool,
+    /// Records at a kink of the loss, to rounding.
+    pub(super) at_kink: u64,
     pub(super) rows: u64,
     #[serde(skip)]
     scratch: Scratch,
@@ -100,6 +120,7 @@ impl Merge for Sums {
         self.reach.iter_mut().zip(&later.reach).for_each(|(reach, x)| *reach = reach.max(*x));
         self.margin = self.margin.min(later.margin);
         self.unit_weights &= later.unit_weights;
+        self.at_kink += later.at_kink;
         self.rows += later.rows;
     }
 }
@@ -137,6 +158,8 @@ impl Pass for Newton<'_> {
             if omega > 0.0 {
                 sums.margin = sums.margin.min((2.0 * y - 1.0) * z);
             }
+            let at_kink = self.family.kink(z, y).is_some_and(|d| d <= KINK * (1.0 + z.abs() + y.abs()));
+            sums.at_kink += u64::from(at_kink && omega > 0.0);
             slopes.push(omega * t.r);
             curvature.push(omega * t.a);
         }
@@ -151,8 +174,8 @@ impl Pass for Newton<'_> {
     }
 }
 
-impl Pass for PoissonStart {
-    const NAME: &'static str = "the sums that start a Poisson fit";
+impl Pass for LogStart {
+    const NAME: &'static str = "the sums that start a fit with a logarithmic link";
     type State = Sums;
 
     fn start(&self) -> Sums {
@@ -164,12 +187,47 @@ impl Pass for PoissonStart {
         sums.scratch.curvature.clear();
         for i in 0..block.len() {
             let (y, omega) = (block.y[i], block.weight_of(i));
-            let mu = y + 0.5;
-            axpy(omega * mu * mu.ln(), block.row(i), &mut sums.gradient);
-            sums.scratch.curvature.push(omega * mu);
+            let counted = self.family == Family::Poisson;
+            let mu = if counted { y + 0.5 } else { Some(y).filter(|y| *y > 0.0).unwrap_or(0.5) };
+            let (z, a) = (mu.ln(), self.family.terms(mu.ln(), mu).a);
+            axpy(omega * a * z, block.row(i), &mut sums.gradient);
+            sums.scratch.curvature.push(omega * a);
         }
         sums.rows += block.len() as u64;
-        sums.add_hessian(Family::Poisson, block);
+        sums.add_hessian(self.family, block);
+        Ok(())
+    }
+
+    fn fits(&self, sums: &Sums) -> bool {
+        sums.has_sizes(self.width, true)
+    }
+}
+
+impl Pass for HuberStart<'_> {
+    const NAME: &'static str = "the sums that start a Huber fit";
+    type State = Sums;
+
+    fn start(&self) -> Sums {
+        Sums::new(self.width, true)
+    }
+
+    fn step(&self, sums: &mut Sums, block: &Block) -> Result<()> {
+        check_width(block, self.width)?;
+        sums.scratch.curvature.clear();
+        let family = Family::Huber(self.threshold);
+        for i in 0..block.len() {
+            let (x, y, omega) = (block.row(i), block.y[i], block.weight_of(i));
+            let mut weight = omega;
+            if !self.w.is_empty() {
+                let z = dot(x, &self.w);
+                sums.loss += omega * family.terms(z, y).loss;
+                weight *= (self.threshold.value() / (z - y).abs()).min(1.0);
+            }
+            axpy(weight * y, x, &mut sums.gradient);
+            sums.scratch.curvature.push(weight);
+        }
+        sums.rows += block.len() as u64;
+        sums.add_hessian(family, block);
         Ok(())
     }
 

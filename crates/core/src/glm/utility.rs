@@ -2,9 +2,9 @@
 //!
 //! With `w' = w + N(0, s²I)` the predictor of a row is `z' ~ N(z, s²‖x‖²)`, so every expectation has a closed form
 //! and no draw is needed: `E(z' − y)² = (z − y)² + s²‖x‖²`, `P(sign right) = Φ(±z / s‖x‖)`,
-//! `E e^{z'} = e^{z + s²‖x‖²/2}`. Noise with a covariance `s²Σ`, `Σ = FFᵀ`, has `‖Fᵀx‖` in place of `‖x‖`.
+//! `E e^{tz'} = e^{tz + t²s²‖x‖²/2}`. Noise with a covariance `s²Σ`, `Σ = FFᵀ`, has `‖Fᵀx‖` in place of `‖x‖`.
 
-use super::Family;
+use super::{Family, Parameter};
 use crate::linalg::{dot, matmul, norm};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
@@ -22,6 +22,10 @@ pub enum Metric {
     MeanSquaredError,
     /// Mean Poisson deviance.
     Deviance,
+    /// Mean gamma deviance.
+    GammaDeviance,
+    /// Mean Tweedie deviance of a power.
+    TweedieDeviance(Parameter),
 }
 
 impl Metric {
@@ -29,8 +33,11 @@ impl Metric {
     pub fn of(family: Family, two_class: bool) -> Self {
         match family {
             Family::Linear if !two_class => Self::MeanSquaredError,
-            Family::Linear | Family::Logistic => Self::Accuracy,
+            Family::Huber(_) => Self::MeanSquaredError,
+            Family::Linear | Family::Logistic | Family::SquaredHinge => Self::Accuracy,
             Family::Poisson => Self::Deviance,
+            Family::Gamma => Self::GammaDeviance,
+            Family::Tweedie(power) => Self::TweedieDeviance(power),
         }
     }
 
@@ -39,7 +46,23 @@ impl Metric {
         match self {
             Self::Accuracy => "accuracy",
             Self::MeanSquaredError => "mse",
-            Self::Deviance => "deviance",
+            Self::Deviance | Self::GammaDeviance | Self::TweedieDeviance(_) => "deviance",
+        }
+    }
+
+    /// What the deviance of a constant needs of every label besides their mean.
+    fn of_label(self, y: f64) -> f64 {
+        match self {
+            Self::Accuracy | Self::MeanSquaredError => 0.0,
+            Self::Deviance => {
+                if y > 0.0 {
+                    y * y.ln()
+                } else {
+                    0.0
+                }
+            }
+            Self::GammaDeviance => y.ln(),
+            Self::TweedieDeviance(power) => y.powf(2.0 - power.value()),
         }
     }
 
@@ -104,7 +127,7 @@ pub struct UtilityCurve {
     #[serde(serialize_with = "overflowing::number")]
     y_squares: f64,
     #[serde(serialize_with = "overflowing::number")]
-    y_log_y: f64,
+    y_own: f64,
     high: u64,
 }
 
@@ -118,7 +141,7 @@ impl UtilityCurve {
             rows: 0,
             y_sum: 0.0,
             y_squares: 0.0,
-            y_log_y: 0.0,
+            y_own: 0.0,
             high: 0,
         }
     }
@@ -158,12 +181,20 @@ impl UtilityCurve {
                         let log_term = if y > 0.0 { y * y.ln() - y } else { 0.0 };
                         2.0 * (log_term - y * z + (z + 0.5 * s * s).exp())
                     }
+                    Metric::GammaDeviance => 2.0 * (z - y.ln() - 1.0 + y * (0.5 * s * s - z).exp()),
+                    Metric::TweedieDeviance(power) => {
+                        let (k, l) = (2.0 - power.value(), power.value() - 1.0);
+                        // E e^{tz'} = e^{tz + t²s²/2}
+                        let mean = (k * z + 0.5 * (k * s).powi(2)).exp() / k;
+                        let own = if y > 0.0 { y * (0.5 * (l * s).powi(2) - l * z).exp() / l } else { 0.0 };
+                        2.0 * (mean + own - y.powf(k) / (k * l))
+                    }
                 };
             }
             self.rows += 1;
             self.y_sum += y;
             self.y_squares += y * y;
-            self.y_log_y += if y > 0.0 { y * y.ln() } else { 0.0 };
+            self.y_own += self.metric.of_label(y);
             self.high += u64::from(y > 0.0);
         }
     }
@@ -174,7 +205,7 @@ impl UtilityCurve {
         self.rows += other.rows;
         self.y_sum += other.y_sum;
         self.y_squares += other.y_squares;
-        self.y_log_y += other.y_log_y;
+        self.y_own += other.y_own;
         self.high += other.high;
     }
 
@@ -196,8 +227,14 @@ impl UtilityCurve {
         match self.metric {
             Metric::Accuracy => self.high.max(self.rows - self.high) as f64 / n,
             Metric::MeanSquaredError => (self.y_squares / n - mean * mean).max(0.0),
-            Metric::Deviance if mean > 0.0 => 2.0 * (self.y_log_y / n - mean * mean.ln()),
-            Metric::Deviance => 0.0,
+            // The mean is the best constant of every one of these deviances.
+            Metric::Deviance if mean > 0.0 => 2.0 * (self.y_own / n - mean * mean.ln()),
+            Metric::GammaDeviance if mean > 0.0 => (2.0 * (mean.ln() - self.y_own / n)).max(0.0),
+            Metric::TweedieDeviance(power) if mean > 0.0 => {
+                let (k, l) = (2.0 - power.value(), power.value() - 1.0);
+                (2.0 * (mean.powf(k) - self.y_own / n) / (k * l)).max(0.0)
+            }
+            Metric::Deviance | Metric::GammaDeviance | Metric::TweedieDeviance(_) => 0.0,
         }
     }
 }
@@ -232,6 +269,8 @@ mod tests {
             (Metric::Accuracy, [1.0, 0.0, 1.0, 0.0]),
             (Metric::MeanSquaredError, [0.2, 1.5, -1.0, 0.0]),
             (Metric::Deviance, [0.0, 2.0, 1.0, 4.0]),
+            (Metric::GammaDeviance, [0.3, 2.0, 1.0, 4.0]),
+            (Metric::TweedieDeviance(Parameter::new(1.3).unwrap()), [0.0, 2.0, 1.0, 4.0]),
         ] {
             for factor in [vec![], vec![1.5, 0.0, -0.8, 0.3]] {
                 let rows = InMemory::from_matrix(&x, &y, &[], 4);
@@ -261,9 +300,11 @@ mod tests {
 
     #[test]
     fn the_constant_model_is_the_best_constant() {
-        let y = [0.0, 2.0, 1.0, 4.0];
-        let rows = InMemory::from_matrix(&[1.0; 4], &y, &[], 4);
-        for metric in [Metric::MeanSquaredError, Metric::Deviance] {
+        let tweedie = Metric::TweedieDeviance(Parameter::new(1.3).unwrap());
+        for metric in [Metric::MeanSquaredError, Metric::Deviance, Metric::GammaDeviance, tweedie] {
+            let first = if metric == Metric::GammaDeviance { 0.25 } else { 0.0 };
+            let y = [first, 2.0, 1.0, 4.0];
+            let rows = InMemory::from_matrix(&[1.0; 4], &y, &[], 4);
             let at = |z: f64| {
                 let mut curve = UtilityCurve::new(metric, &[0.0]);
                 curve.add(&[z], &rows.blocks()[0]);

@@ -72,8 +72,9 @@ impl Score<'_> {
                         -1.0
                     }
                 }
-                Family::Logistic => f64::from(u8::from(z >= 0.0)),
-                Family::Poisson => z.exp(),
+                Family::Logistic | Family::SquaredHinge => f64::from(u8::from(z >= 0.0)),
+                Family::Poisson | Family::Gamma | Family::Tweedie(_) => z.exp(),
+                Family::Huber(_) => z,
             };
         }
     }

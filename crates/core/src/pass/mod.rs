@@ -28,7 +28,7 @@
 //! | pass | what it finds |
 //! |---|---|
 //! | [`LargestNorm`], [`Covariance`] | what an encoding needs of its columns |
-//! | [`glm::Newton`](crate::glm::Newton), [`glm::PoissonStart`](crate::glm::PoissonStart) | sums of a fit |
+//! | [`glm::Newton`](crate::glm::Newton), [`glm::LogStart`](crate::glm::LogStart), [`glm::HuberStart`](crate::glm::HuberStart) | sums of a fit |
 //! | [`glm::Utility`](crate::glm::Utility) | what noise costs on held-out rows |
 //! | [`fisher::noise::Scores`](crate::fisher::noise::Scores) | the middle of the sandwich of standard errors |
 //! | [`fisher::Eta`](crate::fisher::Eta) | the distribution of η |

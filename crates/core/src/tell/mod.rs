@@ -123,12 +123,13 @@ pub enum Question {
         /// As the model codes them.
         values: [f64; 2],
     },
-    /// The value that each record has, and another: a value far out is told apart however near typical ones are.
+    /// Any two of some values of a number and of the one that each record has: a value far out is told apart however near typical
+    /// ones are, and models need not move one way as a value grows.
     Own {
         /// The column of a number; the label without one.
         column: Option<usize>,
-        /// The other value.
-        against: f64,
+        /// The other values; the record's own comes after them.
+        others: Vec<f64>,
     },
 }
 
@@ -166,12 +167,13 @@ impl Question {
                 values.iter().map(|v| number(*v, None, *column..column + 1)).collect()
             }
             Self::Label { values } => values.iter().map(|v| number(0.0, Some(*v), 0..0)).collect(),
-            Self::Own { column, against } => {
-                let other = match column {
-                    Some(column) => number(*against, None, *column..column + 1),
-                    None => number(0.0, Some(*against), 0..0),
+            Self::Own { column, others } => {
+                let place = |value: f64| match column {
+                    Some(column) => number(value, None, *column..column + 1),
+                    None => number(0.0, Some(value), 0..0),
                 };
-                vec![Candidate { own: true, ..other.clone() }, other]
+                let own = Candidate { own: true, ..place(0.0) };
+                others.iter().map(|value| place(*value)).chain([own]).collect()
             }
             Self::Classes { codes } => {
                 codes.iter().map(|class| number(0.0, Some(*class as f64), 0..0)).collect()
@@ -260,6 +262,13 @@ impl<'a> Models<'a> {
         let p = fit.w.len();
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
             return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
+        }
+        if !fit.family.self_concordant() {
+            return Err(Error::NotApplicable {
+                what: "telling two values apart by refits",
+                setting: "a loss whose curvature jumps",
+                advice: "how far a refit is from exact is not known: take another model",
+            });
         }
         let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
         let whitening = noise.whitening(p)?;

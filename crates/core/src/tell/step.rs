@@ -7,7 +7,7 @@
 //! γ = (ω(r' − r), ωr' + τw_j/q_j),   C = [[ω(a' − a), ωa'], [ωa', ωa' + τ/q_j²]],   Δ₁ = −H⁻¹U (I + CG)⁻¹γ,  G = UᵀH⁻¹U
 //! ```
 //!
-//! Linear regression: Δ₁ is exact. For the others `|∂a/∂z| ≤ a`, so where no predictor moves by more than ρ between two points
+//! Linear regression: Δ₁ is exact. For the others `|∂a/∂z| ≤ a` (families whose curvature jumps are refused), so where no predictor moves by more than ρ between two points
 //! their Hessians are within factors `e^{±ρ}`. With `R = max ‖x_k‖` in the norm of H'⁻¹ and `λ = ‖g‖` in the same, the minimiser
 //! w* + Δ obeys `Δ = −H̄⁻¹g` with H̄ the mean Hessian on the way, hence `R‖Δ‖ ≤ ρ/(1 − e^{−ρ}) · Rλ` for ρ = R‖Δ‖, so
 //! that `ρ ≤ −ln(1 − Rλ)` and

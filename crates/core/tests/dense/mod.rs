@@ -2,7 +2,7 @@
 //! the inverse by elimination. Slow, short, and sharing nothing with the library but the numbers that go in.
 
 use faer::Mat;
-use leakscope_core::glm::{Family, Penalty};
+use leakscope_core::glm::{Family, Parameter, Penalty};
 use leakscope_core::rows::InMemory;
 
 /// A model at coefficients `w` and its data; an intercept is the last column of `x` (row-major, n × p).
@@ -29,6 +29,47 @@ pub(crate) fn derivatives(family: Family, z: f64, y: f64) -> (f64, f64, f64) {
             ((1.0 - y) * s(z) - y * s(-z), s(z) * s(-z), -1.0)
         }
         Family::Poisson => (z.exp() - y, z.exp(), -1.0),
+        Family::Gamma => (1.0 - y / z.exp(), y / z.exp(), -1.0 / z.exp()),
+        Family::Tweedie(power) => {
+            let (p, mu) = (power.value(), z.exp());
+            let (first, second) = (mu.powf(2.0 - p), y * mu.powf(1.0 - p));
+            (first - second, (2.0 - p) * first + (p - 1.0) * second, -mu.powf(1.0 - p))
+        }
+        Family::SquaredHinge => {
+            // The loss of each class, weighed by the label.
+            let inside = |margin: f64| if margin < 1.0 { (1.0 - margin, 1.0) } else { (0.0, 0.0) };
+            let ((high, of_high), (low, of_low)) = (inside(z), inside(-z));
+            (-y * high + (1.0 - y) * low, y * of_high + (1.0 - y) * of_low, -high - low)
+        }
+        Family::Huber(threshold) => {
+            let (r, delta) = (z - y, threshold.value());
+            if r.abs() < delta { (r, 1.0, -1.0) } else { (delta * r.signum(), 0.0, 0.0) }
+        }
+    }
+}
+
+/// One member of each family.
+pub(crate) fn families() -> [Family; 7] {
+    let parameter = |v| Parameter::new(v).unwrap();
+    let [tweedie, huber] = [Family::Tweedie(parameter(1.5)), Family::Huber(parameter(0.6))];
+    [Family::Linear, Family::Logistic, Family::Poisson, Family::Gamma, tweedie, Family::SquaredHinge, huber]
+}
+
+/// Its place among them.
+pub(crate) fn place(family: Family) -> u64 {
+    families().iter().position(|f| f.name() == family.name()).unwrap() as u64
+}
+
+/// A label of record `i` around a predictor, `u` uniform and `e` normal.
+pub(crate) fn label(family: Family, i: usize, z: f64, u: f64, e: f64) -> f64 {
+    match family {
+        Family::Linear => z + 0.5 * e,
+        // Every fifth is far out.
+        Family::Huber(_) => z + if i.is_multiple_of(5) { 4.0 * e } else { 0.3 * e },
+        Family::Logistic | Family::SquaredHinge => f64::from(u8::from((z > 0.0) ^ i.is_multiple_of(4))),
+        Family::Poisson => (z.exp() + 2.0 * u).floor(),
+        Family::Gamma => (z + 0.4 * e).exp(),
+        Family::Tweedie(_) => ((z + 0.4 * e).exp() - 0.6).max(0.0),
     }
 }
 
@@ -51,7 +92,7 @@ impl Dense {
     }
 
     pub(crate) fn penalty(&self) -> Penalty {
-        Penalty { l2: self.l2, intercept: self.intercept }
+        Penalty::new(self.l2, self.intercept)
     }
 
     pub(crate) fn rows(&self, block_rows: usize) -> InMemory {
@@ -113,6 +154,19 @@ impl Dense {
                 Family::Linear => 0.5 * (z - y).powi(2),
                 Family::Logistic => (1.0 - y) * softplus(z) + y * softplus(-z),
                 Family::Poisson => z.exp() - y * z,
+                Family::Gamma => z + y / z.exp(),
+                Family::Tweedie(power) => {
+                    let p = power.value();
+                    z.exp().powf(2.0 - p) / (2.0 - p) - y * z.exp().powf(1.0 - p) / (1.0 - p)
+                }
+                Family::SquaredHinge => {
+                    let half = |margin: f64| 0.5 * (1.0 - margin).max(0.0).powi(2);
+                    y * half(z) + (1.0 - y) * half(-z)
+                }
+                Family::Huber(threshold) => {
+                    let (r, delta) = ((z - y).abs(), threshold.value());
+                    if r < delta { 0.5 * r * r } else { delta * r - 0.5 * delta * delta }
+                }
             }
         };
         penalty + (0..self.n()).map(|i| self.omega(i) * loss(i)).sum::<f64>()

@@ -1,13 +1,11 @@
 //! Models and targets that noise is designed for, what a design must achieve as dense matrices, and an optimiser that knows
 //! nothing of duality.
 
-use crate::dense::{Dense, Draws, inverse, spectral_norm};
+use crate::dense::{Dense, Draws, families, inverse, label, spectral_norm};
 use faer::Mat;
 use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::noise::{Design, Protected, Request, Shape, Target, design};
 use leakscope_core::glm::{Family, Fit, fit};
-
-pub(crate) const FAMILIES: [Family; 3] = [Family::Linear, Family::Logistic, Family::Poisson];
 
 /// Records with columns in different units and correlated, as real ones are.
 pub(crate) fn model(
@@ -31,6 +29,10 @@ pub(crate) fn model(
             Family::Linear => z + 0.5 * draws.normal(),
             Family::Logistic => f64::from(u8::from((z > 0.0) ^ (i % 4 == 0))),
             Family::Poisson => (z.exp() + draws.uniform()).floor(),
+            Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                let (u, e) = (draws.uniform(), draws.normal());
+                label(family, i, z, u, e)
+            }
         });
         weight.push(0.4 + draws.uniform());
     }
@@ -115,7 +117,7 @@ pub(crate) fn attributes(p: usize) -> Vec<Target> {
 
 pub(crate) fn cases() -> Vec<(Dense, Vec<Target>)> {
     let mut out = vec![];
-    for (k, family) in FAMILIES.into_iter().enumerate() {
+    for (k, family) in families().into_iter().enumerate() {
         for (intercept, weighted) in [(false, false), (true, true)] {
             let model = model(family, (24, 2), intercept, weighted, 5 + k as u64);
             let p = model.p;

@@ -1,7 +1,7 @@
 //! A table as it was read, in units of its own: two numbers far from zero, then indicators, then more numbers. Standardised
 //! by its own data, as the encoder of tables does it.
 
-use crate::dense::Draws;
+use crate::dense::{Draws, label};
 use leakscope_core::glm::{Family, Fit, Penalty, fit};
 use leakscope_core::rows::InMemory;
 use leakscope_core::units::{FitInUnits, Scaling, Units};
@@ -48,6 +48,10 @@ impl Raw {
                 Family::Linear => z + 0.5 * draws.normal(),
                 Family::Logistic => f64::from(u8::from((z > 0.2) ^ (i % 4 == 0))),
                 Family::Poisson => ((0.7 * z).exp() + 1.5 * draws.uniform()).floor(),
+                Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_) => {
+                    let (u, e) = (draws.uniform(), draws.normal());
+                    label(family, i, 0.7 * z, u, e)
+                }
             });
             weight.push(0.4 + 1.2 * draws.uniform());
         }
@@ -96,7 +100,7 @@ impl Raw {
 
     /// The model of the encoded table.
     pub(crate) fn fit(&self) -> Fit {
-        fit(&self.encoded(), self.family, Penalty { l2: self.l2, intercept: true }).unwrap()
+        fit(&self.encoded(), self.family, Penalty::new(self.l2, true)).unwrap()
     }
 
     /// The model in its own public units, or in those of another table.

@@ -216,7 +216,10 @@ impl Found<'_> {
         let spread = match self.encoding.target.coding {
             // By the switch between classes already.
             TargetCoding::Classes(_) => 1.0,
-            TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => {
+            TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count
+            | TargetCoding::Positive => {
                 target_spread(self.encoding).unwrap_or(1.0) / target_unit(self.encoding)
             }
         };

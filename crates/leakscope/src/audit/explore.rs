@@ -2,7 +2,7 @@
 
 use crate::output::{Pending, Results};
 use leakscope_report::Audit;
-use leakscope_report::explore::Explore;
+use leakscope_report::explore::{ATTRIBUTES, Explore};
 use leakscope_table::{Columns, RecordsSchema};
 use std::sync::Arc;
 
@@ -31,7 +31,9 @@ fn of(audit: &Audit, schema: &RecordsSchema, parts: &[&Columns]) -> Explore {
         let at = schema.numbers.iter().position(|n| n == name)?;
         Some(parts.iter().flat_map(|p| &p.numbers[at]).copied().collect())
     };
-    let names = audit.attributes.iter().map(|a| &a.name).chain(audit.label.iter().map(|l| &l.name));
+    // Most exposed first, as the document has them.
+    let shown = audit.attributes.iter().take(ATTRIBUTES).map(|a| &a.name);
+    let names = shown.chain(audit.label.iter().map(|l| &l.name));
     Explore {
         rows: audit.n,
         ids: texts(&|p| Some(&p.ids)),
@@ -41,5 +43,6 @@ fn of(audit: &Audit, schema: &RecordsSchema, parts: &[&Columns]) -> Explore {
         loss: numbers("loss").unwrap_or_default(),
         gradient_norm: numbers("gradient_norm").unwrap_or_default(),
         attributes: names.filter_map(|n| Some((n.clone(), numbers(&format!("eta_{n}"))?))).collect(),
+        left_out: audit.attributes.len().saturating_sub(ATTRIBUTES),
     }
 }

@@ -3,7 +3,7 @@
 use super::measure::Sets;
 use super::remarks::away_from_minimiser;
 use super::{Model, Result};
-use crate::remarks::nearly_singular;
+use crate::remarks::{at_kinks, nearly_singular};
 use leakscope_core::fisher::{Geometry, Release};
 use leakscope_core::glm::{self, TOLERANCE};
 use leakscope_report::audit as report;
@@ -34,7 +34,8 @@ pub(super) struct Facts {
 /// Those of a model with one vector of coefficients.
 pub(super) fn of_glm(encoding: &Encoding, model: &Model, geometry: &Geometry, sets: &Sets) -> Result<Facts> {
     let fit = geometry.fit();
-    let mut warnings: Vec<String> = nearly_singular(encoding, geometry).into_iter().collect();
+    let mut warnings: Vec<String> =
+        nearly_singular(encoding, geometry).into_iter().chain(at_kinks(fit)).collect();
     if let Some(best) = &model.best {
         warnings.extend(away_from_minimiser(glm::distance(fit, best).0));
     }

@@ -43,7 +43,7 @@ pub(super) fn series_of(encoding: &Encoding) -> Series {
         (Some(group), _) => Series::Group { groups: group.levels.len() },
         (None, TargetCoding::TwoClass { .. }) => Series::Class,
         (None, TargetCoding::Classes(classes)) => Series::Classes { classes: classes.len() },
-        (None, TargetCoding::Number | TargetCoding::Count) => Series::All,
+        (None, TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive) => Series::All,
     }
 }
 

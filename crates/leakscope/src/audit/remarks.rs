@@ -2,6 +2,7 @@
 
 use super::assemble::Found;
 use crate::remarks::{left_out, listed, of_data};
+use leakscope_core::glm::ModelKind;
 use leakscope_report::choice::ScalingMode;
 use leakscope_report::noise::Source;
 use leakscope_table::{MIN_LEVEL_COUNT, TargetCoding};
@@ -86,7 +87,7 @@ impl Found<'_> {
                      switch of an indicator, or the switch of the label from one class to another. Coefficients of the classes \
                      sum to zero: noise along what they have in common tells nothing and hides nothing."
                 }
-                TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => {
+                TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
                     "η of a record is measured in the encoded units: one unit is a standard deviation of a scaled number, or \
                      the switch of an indicator."
                 }
@@ -100,6 +101,25 @@ impl Found<'_> {
                  whoever sees it, and knows all else, may recompute it for each value."
                     .into(),
             );
+        }
+        match self.facts.model.family {
+            ModelKind::Huber(_) => list.push(
+                "The threshold of Huber's loss is taken as given: where it was read off the data (as a multiple of their spread), \
+                 what it gives away is not counted. The curvature of the loss jumps at the threshold; a record is counted on the \
+                 side where it is."
+                    .into(),
+            ),
+            ModelKind::SquaredHinge => list.push(
+                "The curvature of the squared hinge jumps at margin one: a record is counted on the side where it is, and one \
+                 beyond the margin leaks through its label alone."
+                    .into(),
+            ),
+            ModelKind::Linear
+            | ModelKind::Logistic
+            | ModelKind::Poisson
+            | ModelKind::Gamma
+            | ModelKind::Tweedie(_)
+            | ModelKind::Softmax => {}
         }
         if self.encoding.weights.is_some() {
             list.push("Sample weights are taken as public, and count in every record's leakage.".into());

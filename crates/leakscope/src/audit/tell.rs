@@ -7,7 +7,7 @@ use super::scaling::{in_encoding, units_of_encoding};
 use super::{AttributeSlot, Request};
 use crate::Result;
 use crate::failure::explain;
-use crate::telling::{self, Subject, TYPICAL, candidates, target_spread};
+use crate::telling::{self, QUANTILES, Subject, TYPICAL, candidates, target_spread};
 use leakscope_core::glm::Fit;
 use leakscope_core::glm::softmax::SoftmaxFit;
 use leakscope_report::tell::Tell;
@@ -77,17 +77,21 @@ fn subjects<'a>(
         let distance = match &encoding.target.coding {
             TargetCoding::TwoClass { low, high } => high.code - low.code,
             TargetCoding::Classes(_) => 1.0,
-            TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(1.0),
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+                TYPICAL * target_spread(encoding).unwrap_or(1.0)
+            }
         };
         let name = encoding.target.name.as_str();
         let exposure = distance * measured.label.max;
         let chosen = chosen(name);
         let candidates = match &encoding.target.coding {
             TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
             TargetCoding::Classes(_)
             | TargetCoding::TwoClass { .. }
             | TargetCoding::Number
-            | TargetCoding::Count => 2,
+            | TargetCoding::Count
+            | TargetCoding::Positive => 2,
         };
         all.push(Subject { attribute: None, name, exposure, candidates, chosen });
     }

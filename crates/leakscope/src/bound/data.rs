@@ -250,8 +250,15 @@ pub(crate) fn of_model(
             bounding.secret
         ));
     }
+    if game.secret.is_binned() {
+        warnings.push(format!(
+            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
+            bounding.secret
+        ));
+    }
     let data = FromData {
         scaling_given: scaled,
+        binned: game.secret.is_binned(),
         subject: loaded.subject(request),
         secret: attacks::Secret { name: bounding.secret.clone(), candidates: game.candidates.clone() },
         records: records.records(),

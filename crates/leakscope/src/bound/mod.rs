@@ -25,6 +25,9 @@ use leakscope_report::verdict::of_bound;
 use leakscope_report::words::{self, adjacency, release};
 use std::fmt::Write;
 
+/// The δ of the ε that is shown beside a success.
+pub(crate) const DELTA: f64 = 1e-5;
+
 /// What the attacker sees of the secret.
 #[derive(Debug, Clone)]
 pub enum Seen {
@@ -106,6 +109,7 @@ fn empty(setting: String) -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        epsilon: None,
         counted: false,
         data: None,
         figures: vec![],
@@ -127,6 +131,10 @@ pub fn run(prior: &Prior, seen: &Seen, simulation: Option<Simulation>) -> Result
         most_likely: Some(found.most_likely),
         sigma,
         bounds: found.bounds.iter().map(Row::of).collect(),
+        epsilon: match seen {
+            Seen::Private(accountant) => Some(accountant.epsilon(DELTA)?.upper.min(f64::MAX)),
+            Seen::Gaussian { .. } | Seen::RandomisedResponse { .. } | Seen::Renyi { .. } => None,
+        },
         optimal: found.optimal,
         seed: simulation.map(|s| s.seed),
         ..empty(seen.in_words())

@@ -1,13 +1,14 @@
 //! What is asked for: the noise, the sampling rate or the number of steps that meets a target.
 
 use super::{Aim, on_data, on_encodings};
+use crate::bound::DELTA;
 use crate::bound::data::Bounding;
 use crate::mechanism::{encodings, stated};
 use crate::noise::NoiseOptions;
 use crate::request::{Noise, Request, Statistic};
 use crate::{Failure, Result};
 use leakscope_core::bound::Prior;
-use leakscope_core::dp::{Adjacency, Target, Unknown, calibrate};
+use leakscope_core::dp::{Accountant, Adjacency, Target, Unknown, calibrate};
 use leakscope_report::Calibration;
 use leakscope_report::calibrate::Leakage;
 use leakscope_table::Hooks;
@@ -175,7 +176,14 @@ fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {
         }
     };
     let found = calibrate(target, unknown, stated(args.adjacency)?)?;
-    Ok(Calibration::of_training(target, unknown, &found))
+    let epsilon = match target {
+        Target::Epsilon { .. } => None,
+        Target::Advantage { .. } | Target::TruePositiveRate { .. } | Target::Reconstruction { .. } => {
+            let run = Accountant::dp_sgd(found.sigma, found.rate, found.steps, found.adjacency)?;
+            Some(run.epsilon(DELTA)?.upper.min(f64::MAX))
+        }
+    };
+    Ok(Calibration { epsilon, ..Calibration::of_training(target, unknown, &found) })
 }
 
 fn target(args: &CalibrateRequest) -> Result<Target> {

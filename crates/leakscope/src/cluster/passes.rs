@@ -10,7 +10,7 @@ use leakscope_core::fisher::Eta;
 use leakscope_core::fisher::noise::Scores;
 use leakscope_core::fisher::softmax::SoftmaxEta;
 use leakscope_core::glm::softmax::{Accuracy, ClassCounts, SoftmaxNewton};
-use leakscope_core::glm::{Newton, PoissonStart, Utility};
+use leakscope_core::glm::{HuberStart, LogStart, Newton, Utility};
 use leakscope_core::measure::{
     ColumnDistributions, ColumnValues, CountedEta, Measure, Score, SoftmaxMeasure, SoftmaxScore,
 };
@@ -26,10 +26,11 @@ pub(super) type TableFile<'a> = dyn Fn(&str) -> Option<PathBuf> + 'a;
 type Run = fn(&Dataset, Vec<Alteration<'static>>, &[u8], &TableFile<'_>) -> Result<Vec<u8>>;
 
 /// What the bytes of each pass are called, what its folder is, who runs it.
-const PASSES: [(&str, &str, Run); 25] = [
+const PASSES: [(&str, &str, Run); 26] = [
     (LargestNorm::NAME, "norm", state::<LargestNorm>),
     (Covariance::NAME, "components", state::<Covariance<'static>>),
-    (PoissonStart::NAME, "start", state::<PoissonStart>),
+    (LogStart::NAME, "start", state::<LogStart>),
+    (HuberStart::NAME, "start", state::<HuberStart<'static>>),
     (Newton::NAME, "fit", state::<Newton<'static>>),
     (ClassCounts::NAME, "classes", state::<ClassCounts>),
     (SoftmaxNewton::NAME, "fit", state::<SoftmaxNewton<'static>>),

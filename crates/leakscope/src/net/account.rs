@@ -27,6 +27,7 @@ use leakscope_report::net::{
 };
 use leakscope_report::text::{TextTraining, Unit};
 use leakscope_table::{RecordsSchema, RecordsWriter};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// What the run does not know of itself.
@@ -328,10 +329,10 @@ pub(crate) fn summary(values: &[f64]) -> Summary {
 
 /// Each record's own ε at the run's δ, where its norms were taken at every step; what the run promises to all holds for it
 /// too.
-fn own_epsilon<T: Real>(ended: &Ended<'_, T>, b: &RecordBudget, of_run: Option<f64>) -> Result<Option<f64>> {
+fn own_epsilon(delta: f64, b: &RecordBudget, of_run: Option<f64>) -> Result<Option<f64>> {
     let (Some(of_run), Some(budgets)) = (of_run, &b.renyi) else { return Ok(None) };
     let nothing = budgets.iter().all(|r| *r == 0.0);
-    let own = if nothing { 0.0 } else { renyi::epsilon(budgets, ended.run.config().delta)?.0 };
+    let own = if nothing { 0.0 } else { renyi::epsilon(budgets, delta)?.0 };
     Ok(Some(own.min(of_run)))
 }
 
@@ -359,7 +360,7 @@ fn accounts<T: Real>(
     if budgets.is_empty() {
         return Ok(None);
     }
-    let of_run = epsilon_of_run(ended, names)?;
+    let (of_run, delta) = (epsilon_of_run(ended, names)?, ended.run.config().delta);
     let spoken_of = accounted(budgets);
     let dfil: Vec<f64> = spoken_of.iter().map(|(_, m, _)| m.value).collect();
     let published: Vec<f64> = spoken_of
@@ -367,11 +368,12 @@ fn accounts<T: Real>(
         .filter_map(|&(i, ..)| Some(budgets[i].published?.value / dimension(ended, i)))
         .collect();
     let epsilon: Vec<Option<f64>> =
-        budgets.iter().map(|b| own_epsilon(ended, b, of_run)).collect::<Result<_>>()?;
+        budgets.par_iter().map(|b| own_epsilon(delta, b, of_run)).collect::<Result<_>>()?;
     let known: Vec<f64> = epsilon.iter().flatten().copied().collect();
     let followed = budgets.iter().filter(|b| b.followed).count();
+    // a quantile of Student's t for each: seconds for many records on one core
     let intervals: Vec<Interval> =
-        spoken_of.iter().map(|(_, m, degrees)| around(m, *degrees, spoken_of.len())).collect();
+        spoken_of.par_iter().map(|(_, m, degrees)| around(m, *degrees, spoken_of.len())).collect();
     let top = largest(&intervals);
     let chosen_at_random =
         matches!(ended.run.config().tracking, Tracking::Panel { .. }) && followed < budgets.len();
@@ -443,12 +445,15 @@ pub(crate) fn records<T: Real>(
     let schema = RecordsSchema { id: names.id_column(), texts: label_column(data, loss), numbers };
     let mut writer = folder.table("records", schema)?;
     let mut part = writer.parts().part();
-    let of_run = epsilon_of_run(ended, names)?;
+    let (of_run, delta) = (epsilon_of_run(ended, names)?, ended.run.config().delta);
+    let dimensions: Vec<f64> = (0..budgets.len()).map(|i| dimension(ended, i)).collect();
+    let accounted = budgets.par_iter().zip(&dimensions);
+    let accounted: Vec<Vec<f64>> = accounted
+        .map(|(b, d)| Ok(account_row(b, *d, own_epsilon(delta, b, of_run)?, of_run)))
+        .collect::<Result<_>>()?;
+    let mut accounted = accounted.into_iter();
     for i in 0..data.units() {
-        let mut row = Vec::new();
-        if let Some(b) = budgets.get(i) {
-            row.extend(account_row(b, dimension(ended, i), own_epsilon(ended, b, of_run)?, of_run));
-        }
+        let mut row = accounted.next().unwrap_or_default();
         if let Some(step) = dropped.get(i) {
             row.push(step.map_or(f64::NAN, |s| s as f64));
         }

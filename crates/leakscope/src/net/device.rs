@@ -86,6 +86,67 @@ pub struct Devices {
     pub gpus: std::result::Result<Vec<(CardInfo, Option<String>)>, String>,
 }
 
+/// Name and version of the schema of `devices --json`.
+pub const SCHEMA: &str = "leakscope.devices/1";
+
+/// What `devices --json` says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The processor.
+    pub cpu: Processor,
+    /// The GPUs that were found.
+    pub gpus: Vec<Gpu>,
+    /// Why none can be used, where no GPU could even be looked for.
+    pub no_gpus: Option<String>,
+}
+
+/// The processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Processor {
+    /// Threads that it runs at once.
+    pub threads: usize,
+}
+
+/// A GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gpu {
+    /// What `--device` calls it.
+    pub device: String,
+    /// Its name.
+    pub name: String,
+    /// Its memory in bytes.
+    pub memory: usize,
+    /// Major and minor number of its compute capability.
+    pub capability: Vec<i32>,
+    /// Why it cannot be used, where that is so.
+    pub cannot_be_used: Option<String>,
+}
+
+impl Devices {
+    /// As a document.
+    pub fn listed(&self) -> Listed {
+        let (gpus, no_gpus) = match &self.gpus {
+            Ok(gpus) => (gpus.as_slice(), None),
+            Err(reason) => (&[][..], Some(reason.clone())),
+        };
+        let gpus = gpus.iter().map(|(card, reason)| Gpu {
+            device: format!("cuda:{}", card.ordinal),
+            name: card.name.clone(),
+            memory: card.memory,
+            capability: card.capability.to_vec(),
+            cannot_be_used: reason.clone(),
+        });
+        Listed {
+            schema: SCHEMA.into(),
+            cpu: Processor { threads: self.threads },
+            gpus: gpus.collect(),
+            no_gpus,
+        }
+    }
+}
+
 /// Looks what there is.
 pub fn devices() -> Devices {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

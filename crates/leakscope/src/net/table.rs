@@ -246,7 +246,9 @@ fn no_classes(error: leakscope_table::Error) -> Failure {
 
 /// Centre and scale of a number to predict: of its public bounds, or of the training rows.
 fn target_scale(encoding: &Encoding, scale: Scale) -> (f64, f64) {
-    if !matches!(encoding.target.coding, TargetCoding::Number | TargetCoding::Count) || scale == Scale::None {
+    if !matches!(encoding.target.coding, TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive)
+        || scale == Scale::None
+    {
         return (0.0, 1.0);
     }
     if let Some(bounds) = encoding.target.bounds {
@@ -339,20 +341,28 @@ impl Coding {
         match &self.encoding.target.coding {
             TargetCoding::TwoClass { low, .. } => f64::from(u8::from(y != low.code)),
             TargetCoding::Classes(_) => y,
-            TargetCoding::Number | TargetCoding::Count => (y - self.centre) / self.scale,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+                (y - self.centre) / self.scale
+            }
         }
     }
 
     /// Whether the network predicts a number.
     pub(super) fn is_regression(&self) -> bool {
-        matches!(self.encoding.target.coding, TargetCoding::Number | TargetCoding::Count)
+        matches!(
+            self.encoding.target.coding,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive
+        )
     }
 
     /// Classes of the target, where they have outputs of their own.
     pub(super) fn classes(&self) -> Option<usize> {
         match &self.encoding.target.coding {
             TargetCoding::Classes(all) => Some(all.len()),
-            TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => None,
+            TargetCoding::TwoClass { .. }
+            | TargetCoding::Number
+            | TargetCoding::Count
+            | TargetCoding::Positive => None,
         }
     }
 
@@ -371,7 +381,7 @@ impl Coding {
                 class.map_or_else(|| value.to_string(), |class| class.name.clone())
             }
             // the way to the network's numbers and back costs some of the last digits
-            TargetCoding::Number | TargetCoding::Count => {
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
                 leakscope_report::format::number(self.centre + self.scale * value)
             }
         }
@@ -407,14 +417,18 @@ impl Coding {
         let target = &self.encoding.target;
         let target_read = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => target.origin == Origin::ReadOffData,
-            TargetCoding::Number | TargetCoding::Count => target.bounds.is_none() || self.target_drafted,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+                target.bounds.is_none() || self.target_drafted
+            }
         };
         let coded = match target.coding {
             TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => "the classes",
-            TargetCoding::Number | TargetCoding::Count if self.encoding.scale == Scale::None => {
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive
+                if self.encoding.scale == Scale::None =>
+            {
                 "whether there are more than two values"
             }
-            TargetCoding::Number | TargetCoding::Count => "mean and spread",
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => "mean and spread",
         };
         let each = [
             listed("mean and spread", scaled.collect()),
@@ -438,7 +452,7 @@ impl Coding {
             TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
             // A class of fewer is refused.
             TargetCoding::Classes(all) => (all.iter().collect(), 2),
-            TargetCoding::Number | TargetCoding::Count => (vec![], 0),
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => (vec![], 0),
         };
         let rare = classes.into_iter().find(|c| target.origin == Origin::Given && c.count <= least);
         let rare = rare.map(|c| {

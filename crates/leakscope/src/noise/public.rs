@@ -42,7 +42,7 @@ pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
     let target = &encoding.target;
     let known_target = match &target.coding {
         TargetCoding::TwoClass { .. } | TargetCoding::Classes(_) => true,
-        TargetCoding::Number | TargetCoding::Count => {
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
             are_public(public, &target.name, target.bounds.is_some())
         }
     };
@@ -87,6 +87,12 @@ pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
             TargetCoding::Number => {
                 let bounds = target.bounds?;
                 bounds.low() + u * (bounds.high() - bounds.low())
+            }
+            TargetCoding::Positive => {
+                let bounds = target.bounds.filter(|b| b.high() > 0.0)?;
+                let low = bounds.low().max(0.0);
+                // Above zero even where the bounds start there.
+                low + (1.0 - u) * (bounds.high() - low)
             }
             TargetCoding::Count => {
                 let bounds = target.bounds?;

@@ -203,7 +203,7 @@ fn too_much(options: &NoiseOptions, share: Option<f64>) -> String {
 /// The shape that public rows would have, for the same targets.
 fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Result<Factor> {
     let encoding = model.encoding;
-    let penalty = Penalty { l2: model.l2, intercept: encoding.intercept };
+    let penalty = Penalty { l2: model.l2, ..model.fit.penalty() };
     let explained = |e| explain(e, encoding, model.l2);
     let fit = match model.fit {
         Fitted::Glm(fit) => Minimiser::Glm(glm::fit(rows, fit.family, penalty).map_err(explained)?),

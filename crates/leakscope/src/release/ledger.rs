@@ -94,6 +94,9 @@ pub struct Entry {
     pub when: String,
     /// The target of the model.
     pub target: String,
+    /// The column of its weights, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<String>,
     /// Its family.
     pub family: String,
     /// Its penalty.
@@ -546,6 +549,7 @@ mod tests {
             eta_max: 0.3,
             unit: None,
             told: None,
+            weights: None,
         }
     }
 

@@ -130,7 +130,7 @@ pub(super) fn rare_class(encoding: &Encoding, min_count: u64) -> Result<()> {
     let classes: Vec<&Class> = match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => vec![low, high],
         TargetCoding::Classes(classes) => classes.iter().collect(),
-        TargetCoding::Number | TargetCoding::Count => return Ok(()),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => return Ok(()),
     };
     let rare = |class: &&Class| class.count < min_count && encoding.target.origin == Origin::ReadOffData;
     match classes.into_iter().find(rare) {

@@ -116,9 +116,9 @@ fn units(fitted: &Fitted) -> BTreeMap<String, Unit> {
 /// What somebody gave, and so is public.
 fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
     let mut list = vec![format!(
-        "The target `{}`, the model ({} regression, λ = {}) and its columns by name.",
+        "The target `{}`, the model ({}, λ = {}) and its columns by name.",
         encoding.target.name,
-        request.family.name(),
+        request.family.title(),
         format::setting(request.l2)
     )];
     list.push(match &terms.noise {

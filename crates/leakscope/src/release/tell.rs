@@ -12,7 +12,7 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::penalty;
 use crate::request::{Pair, Request};
-use crate::telling::{self, Answer, BalancedModel, Subject, TYPICAL, candidates, target_spread};
+use crate::telling::{self, Answer, BalancedModel, QUANTILES, Subject, TYPICAL, candidates, target_spread};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release as NoiseRelease};
 use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::{Block, Rows};
@@ -183,7 +183,7 @@ fn listed_class(encoding: &Encoding, least: u64) -> Option<&Class> {
     let (classes, needed): (Vec<&Class>, u64) = match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => (vec![low, high], 1),
         TargetCoding::Classes(classes) => (classes.iter().collect(), 2),
-        TargetCoding::Number | TargetCoding::Count => (vec![], 0),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => (vec![], 0),
     };
     let least = if encoding.target.origin == Origin::ReadOffData { least.max(needed) } else { needed };
     classes.into_iter().find(|c| c.count == least)
@@ -255,10 +255,12 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
         let chosen = chosen(name);
         let candidates = match &encoding.target.coding {
             TargetCoding::Classes(classes) if !chosen => classes.len(),
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
             TargetCoding::Classes(_)
             | TargetCoding::TwoClass { .. }
             | TargetCoding::Number
-            | TargetCoding::Count => 2,
+            | TargetCoding::Count
+            | TargetCoding::Positive => 2,
         };
         all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
@@ -275,8 +277,9 @@ pub(super) fn stated(
     eta_of_all: f64,
 ) -> Stated {
     let encoding = &fitted.loaded.encoding;
-    let target = encoding.target.name.as_str();
-    let together = distances.complete.then(|| composed(&distances.lines, earlier, target)).flatten();
+    let (target, weights) = (encoding.target.name.as_str(), encoding.weights.as_deref());
+    let together =
+        distances.complete.then(|| composed(&distances.lines, earlier, (target, weights))).flatten();
     let worst_of = |label: bool| -> Option<f64> {
         let lines = together.as_ref()?.iter().filter(|(name, _)| (name.as_str() == target) == label);
         Some(lines.map(|(_, (levels, delta))| told(*levels, *delta)).fold(0.5, f64::max))
@@ -362,26 +365,29 @@ fn given(pair: &Pair) -> GivenPair {
 }
 
 /// Values of each attribute and δ over all releases, also of those that earlier ones alone had; nothing where an earlier one does
-/// not say, or asked about other values. A model without an attribute tells nothing of it; every model tells of its label.
+/// not say, or asked about other values. A model without an attribute tells nothing of it; every model tells of its label, also of one
+/// that it takes as public, and of its weights.
 fn composed(
     lines: &BTreeMap<String, Line>,
     earlier: &[Entry],
-    target: &str,
+    (target, weights): (&str, Option<&str>),
 ) -> Option<BTreeMap<String, (usize, f64)>> {
-    let all: Vec<&BTreeMap<String, Line>> =
-        earlier.iter().map(|entry| entry.told.as_ref()).chain([Some(lines)]).collect::<Option<_>>()?;
-    let names: BTreeSet<&String> = all.iter().flat_map(|lines| lines.keys()).collect();
+    let now = Some((lines, target, weights));
+    let before =
+        earlier.iter().map(|e| e.told.as_ref().map(|lines| (lines, e.target.as_str(), e.weights.as_deref())));
+    let all: Vec<_> = before.chain([now]).collect::<Option<_>>()?;
+    let names: BTreeSet<&String> = all.iter().flat_map(|(lines, ..)| lines.keys()).collect();
     let of_one = |name: &String| {
         let mut asked: Option<&Line> = None;
         let mut square = 0.0;
-        for lines in &all {
+        for (lines, target, weights) in &all {
             match (lines.get(name), asked) {
                 (Some(line), Some(before)) if before.values != line.values => return None,
                 (Some(line), _) => {
                     square += line.distance.unwrap_or(f64::INFINITY).powi(2);
                     asked = Some(line);
                 }
-                (None, _) if name == target => return None,
+                (None, _) if name == target || Some(name.as_str()) == *weights => return None,
                 (None, _) => {}
             }
         }
@@ -423,7 +429,9 @@ fn distance_of_label(encoding: &Encoding) -> f64 {
         TargetCoding::TwoClass { low, high } => high.code - low.code,
         TargetCoding::Classes(_) => 1.0,
         // A spread that is not known must not calm anybody.
-        TargetCoding::Number | TargetCoding::Count => TYPICAL * target_spread(encoding).unwrap_or(f64::MAX),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
+            TYPICAL * target_spread(encoding).unwrap_or(f64::MAX)
+        }
     }
 }
 
@@ -462,7 +470,7 @@ mod tests {
         );
         // Where one stands alone in the way, no noise is found, and some where none does.
         let times = |earlier: &[Entry]| {
-            more_noise(&composed(&of(Some(0.1)), earlier, "y").unwrap(), &of(Some(0.1)), 0.6)
+            more_noise(&composed(&of(Some(0.1)), earlier, ("y", None)).unwrap(), &of(Some(0.1)), 0.6)
         };
         assert_eq!(times(&[entry(1, Some(0.51))]), None);
         let k = times(&[entry(1, Some(0.5))]).unwrap();
@@ -478,20 +486,26 @@ mod tests {
         let of = |l: Line| BTreeMap::from([("age".to_owned(), l)]);
         let entry = |told: Option<BTreeMap<String, Line>>| Entry { told, ..Entry::default() };
         let now = of(line(&["20", "60"], Some(0.3)));
-        let all = composed(&now, &[entry(Some(of(line(&["20", "60"], Some(0.4)))))], "dose").unwrap();
+        let all = composed(&now, &[entry(Some(of(line(&["20", "60"], Some(0.4)))))], ("dose", None)).unwrap();
         assert!((all["age"].1 - 0.5).abs() < 1e-9);
-        assert!(composed(&now, &[entry(None)], "dose").is_none());
-        assert!(composed(&now, &[entry(Some(of(line(&["20", "61"], Some(0.4)))))], "dose").is_none());
+        assert!(composed(&now, &[entry(None)], ("dose", None)).is_none());
+        assert!(composed(&now, &[entry(Some(of(line(&["20", "61"], Some(0.4)))))], ("dose", None)).is_none());
         // What only an earlier release had stays told; the label of a model that does not say is not known.
         let before =
             |name: &str| entry(Some(BTreeMap::from([(name.to_owned(), line(&["0", "1"], Some(1.7)))])));
-        let kept = composed(&now, &[before("z")], "dose").unwrap();
+        let kept = composed(&now, &[before("z")], ("dose", None)).unwrap();
         assert!((kept["z"].1 - 1.7).abs() < 1e-9 && (kept["age"].1 - 0.3).abs() < 1e-9);
         assert!(more_noise(&kept, &now, 0.6).is_none());
         let mut labelled = now.clone();
         labelled.insert("dose".into(), line(&["20", "60"], Some(0.1)));
-        assert!(composed(&labelled, &[before("z")], "dose").is_none());
-        let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))], "dose").unwrap();
+        // A label that was public, and a column of weights, were told of without a number.
+        assert!(composed(&labelled, &[before("z")], ("dose", None)).is_some());
+        let public = Entry { target: "dose".into(), ..before("z") };
+        assert!(composed(&labelled, &[public], ("dose", None)).is_none());
+        let weighed = Entry { weights: Some("age".into()), ..before("z") };
+        assert!(composed(&now, &[weighed], ("dose", None)).is_none());
+        assert!(composed(&now, &[before("z")], ("dose", Some("z"))).is_none());
+        let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))], ("dose", None)).unwrap();
         assert_eq!(certain["age"].1, f64::INFINITY);
         assert_eq!((told(2, f64::INFINITY), told(5, f64::INFINITY)), (1.0, 1.0));
         assert!((told(3, 0.0) - 0.5).abs() < 1e-9);

@@ -1,9 +1,9 @@
 //! Which two values of an attribute, or of a secret label, somebody tells apart: the questions, and their answers by exact
 //! refits. An audit asks in the units of its encoding, a release in those that it publishes.
 //!
-//! A number is asked about at its 10% and 90% quantiles, rounded to a few digits, and for every record at its own value and
-//! the median, since a value far out is told apart where typical ones are not; or at the values of `--tell`. A category is asked
-//! about at any two of its levels. What would take too long is left out, by name, and then no page is green.
+//! A number is asked about at any two of its 10%, 25%, 50%, 75% and 90% quantiles, rounded to a few digits, and of the value that a
+//! record has, since a value far out is told apart where typical ones are not, and models need not move one way as a value grows; or
+//! at the values of `--tell`. A category is asked about at any two of its levels. What would take too long is left out, by name, and then no page is green.
 
 mod budget;
 mod questions;
@@ -31,16 +31,16 @@ use std::collections::HashMap;
 
 /// Records times questions that are looked at in one pass: about a hundred bytes each.
 const MOST_LOOKED_AT: u64 = 1_000_000;
+/// Values of a number that are put in place at most.
+pub(crate) const QUANTILES: usize = 5;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 
 /// A question with its answer.
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
-    /// The answer, without the distances of single records; of several questions the one with the largest distance.
+    /// The answer, without the distances of single records.
     told: Told,
-    /// Whether that is about the own value of a record.
-    of_own: bool,
     /// The largest distance of the two values over records, in standard deviations of the noise.
     pub(crate) distance: f64,
     /// Where the refits that were allowed did not settle that: it is at least this.
@@ -48,30 +48,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Asks every question about an attribute.
-    fn by(
-        asked: Asked,
-        releases: u32,
-        mut ask: impl FnMut(&Question) -> leakscope_core::Result<Told>,
-    ) -> leakscope_core::Result<Self> {
-        let typical = ask(&asked.question)?;
-        let own = asked.own.as_ref().map(|(question, _)| ask(question)).transpose()?;
-        Ok(Self::new(asked, typical, own, releases))
-    }
-
     /// The distances of single records are not kept: with many questions they would be as large as the table.
-    fn new(asked: Asked, typical: Told, own: Option<Told>, releases: u32) -> Self {
-        let rank = |t: &Told| (t.delta.iter().copied().fold(0.0, f64::max), t.certain.is_some());
-        let at_least = own.iter().fold(typical.at_least, |most, t| most.max(t.at_least));
-        // The typical values where both are told alike.
-        let (told, of_own) = match own {
-            Some(own) if rank(&own) > rank(&typical) => (own, true),
-            Some(_) | None => (typical, false),
-        };
-        let (distance, _) = rank(&told);
-        let open = Told { at_least, ..told.clone() }.is_open(releases);
+    fn new(asked: Asked, told: Told, releases: u32) -> Self {
+        let distance = told.delta.iter().copied().fold(0.0, f64::max);
+        let at_least = told.is_open(releases).then_some(told.at_least);
         let told = Told { delta: vec![], ..told };
-        Self { asked, told, of_own, distance, at_least: open.then_some(at_least) }
+        Self { asked, told, distance, at_least }
     }
 }
 
@@ -105,8 +87,8 @@ impl Subject<'_> {
 pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
     match a.kind {
         Kind::Number | Kind::Category if chosen => 2,
-        // Beside two values the median; a record's own is there already.
-        Kind::Number => 3,
+        // Quantiles; a record's own value is there already.
+        Kind::Number => QUANTILES,
         Kind::Category => a.levels.len(),
     }
 }
@@ -123,6 +105,14 @@ pub(crate) fn tried<'s>(
     let most = Budget::of(request).work(!fit.family.constant_curvature());
     let p = fit.w.len() as f64;
     let work = Work { look: p, pair: p, coefficients: p, most };
+    if !fit.family.self_concordant() {
+        let left_out_because =
+            "The curvature of this loss jumps, so that how far a refit is from exact is not known."
+                .to_owned();
+        let left_out = subjects.0.iter().map(|s| s.name.to_owned()).collect();
+        let tell = Tell { left_out, left_out_because: Some(left_out_because), ..empty(request) };
+        return Ok((vec![], tell));
+    }
     tried_by(request, rows, subjects, work, |asked| answered(request, rows, asked, model))
 }
 
@@ -154,11 +144,10 @@ pub(crate) fn tried_softmax(
         for asked in asked {
             let a_pass = 12.0 * rows.len() as f64 * (model.fit.classes * model.fit.width) as f64;
             let refits = budget.refits(a_pass * asked.values.len() as f64);
-            let ask = |question: &Question| {
-                let question = in_units(question, units);
-                sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits))
-            };
-            answers.push(Answer::by(asked, request.releases, ask).map_err(explained)?);
+            let question = in_units(&asked.question, units);
+            let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits))
+                .map_err(explained)?;
+            answers.push(Answer::new(asked, told, request.releases));
             rows.hooks().report(Stage::Tell, answers.len() as u64, total);
         }
         Ok(answers)
@@ -186,7 +175,10 @@ pub(crate) fn tried_balanced<'s>(
     let explained = |e| explain(e, encoding, request.l2);
     let vectors = match &encoding.target.coding {
         TargetCoding::Classes(classes) => classes.len(),
-        TargetCoding::TwoClass { .. } | TargetCoding::Number | TargetCoding::Count => 1,
+        TargetCoding::TwoClass { .. }
+        | TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive => 1,
     };
     let (n, q) = (rows.len() as f64, (vectors * balanced.rows.width()) as f64);
     // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
@@ -201,13 +193,13 @@ pub(crate) fn tried_balanced<'s>(
         let mut answers: Vec<Answer> = vec![];
         for asked in asked {
             let before = answers.len() as u64 * rows.len();
-            let ask = |question: &Question| {
-                telling.ask(&in_units(question, units), |record| {
+            let told = telling
+                .ask(&in_units(&asked.question, units), |record| {
                     hooks.report(Stage::Tell, before + record, total);
                     if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
                 })
-            };
-            answers.push(Answer::by(asked, request.releases, ask).map_err(explained)?);
+                .map_err(explained)?;
+            answers.push(Answer::new(asked, told, request.releases));
         }
         hooks.report(Stage::Tell, total, total);
         Ok(answers)
@@ -234,6 +226,22 @@ struct Work {
     most: f64,
 }
 
+/// A table of answers without any.
+fn empty(request: &Request) -> Tell {
+    let budget = match request.tell_budget {
+        None => Some(Allowance::All),
+        Some(seconds) if seconds == TELL_BUDGET => None,
+        Some(seconds) => Some(Allowance::Seconds(seconds)),
+    };
+    Tell {
+        attributes: vec![],
+        left_out: vec![],
+        left_out_because: None,
+        protect_at: request.protect_at,
+        budget,
+    }
+}
+
 /// Asks about every subject that there is time for.
 fn tried_by<'s>(
     request: &Request,
@@ -243,18 +251,7 @@ fn tried_by<'s>(
     answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
-    let budget = match request.tell_budget {
-        None => Some(Allowance::All),
-        Some(seconds) if seconds == TELL_BUDGET => None,
-        Some(seconds) => Some(Allowance::Seconds(seconds)),
-    };
-    let mut tell = Tell {
-        attributes: vec![],
-        left_out: vec![],
-        left_out_because: None,
-        protect_at: request.protect_at,
-        budget,
-    };
+    let mut tell = empty(request);
     if encoding.pca.is_some() {
         // A value of a column is no value of a component.
         tell.left_out = subjects.iter().filter(|s| !s.is_label()).map(|s| s.name.into()).collect();
@@ -309,15 +306,11 @@ fn answered(request: &Request, rows: &Dataset, asked: Vec<Asked>, model: &Model<
         if part.is_empty() {
             return Ok(answers);
         }
-        let questions: Vec<Question> =
-            part.iter().flat_map(Asked::questions).map(|q| in_units(q, model.fit.1)).collect();
-        let mut looks = telling.look(&questions).map_err(explained)?.into_iter();
-        for asked in part {
-            let mut next = |_: &Question| {
-                let look = looks.next().ok_or(CoreError::Empty)?;
-                sharpened(&telling, look, model.rows, request)
-            };
-            answers.push(Answer::by(asked, request.releases, &mut next).map_err(explained)?);
+        let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
+        let looks = telling.look(&questions).map_err(explained)?;
+        for (asked, look) in part.into_iter().zip(looks) {
+            let told = sharpened(&telling, look, model.rows, request).map_err(explained)?;
+            answers.push(Answer::new(asked, told, request.releases));
             hooks.report(Stage::Tell, answers.len() as u64, total);
         }
     }
@@ -356,9 +349,10 @@ fn in_units(question: &Question, units: &Units) -> Question {
                 .map(|(k, x)| moved(columns.start + k % columns.len().max(1), *x))
                 .collect(),
         },
-        Question::Own { column: Some(column), against } => {
-            Question::Own { column: Some(*column), against: moved(*column, *against) }
-        }
+        Question::Own { column: Some(column), others } => Question::Own {
+            column: Some(*column),
+            others: others.iter().map(|x| moved(*column, *x)).collect(),
+        },
         Question::Label { .. } | Question::Classes { .. } | Question::Own { column: None, .. } => {
             question.clone()
         }
@@ -388,15 +382,15 @@ fn described(
     records: &HashMap<u64, Chosen>,
     releases: u32,
 ) -> report::Told {
-    let Answer { asked, told, of_own, distance, at_least } = answer;
-    let [from, to] = told.worst_pair;
-    let levels = asked.values.len();
+    let Answer { asked, told, distance, at_least } = answer;
+    let levels = asked.levels();
     let record = records.get(&told.worst_row);
     let over_releases = |d: f64| Some(d * f64::from(releases).sqrt()).filter(|d| d.is_finite());
-    let [from, to] = match (&asked.own, record) {
-        (Some((_, median)), Some(record)) if *of_own => [own_value(asked, encoding, record), median.clone()],
-        _ => [from, to].map(|k| asked.values[k].clone()),
-    };
+    let [from, to] = told.worst_pair.map(|k| match (asked.values.get(k), record) {
+        (Some(value), _) => value.clone(),
+        (None, Some(record)) => own_value(asked, encoding, record),
+        (None, None) => String::new(),
+    });
     report::Told {
         attribute: asked.name.clone(),
         from,

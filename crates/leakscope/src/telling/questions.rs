@@ -20,28 +20,26 @@ pub(crate) struct Asked {
     /// The values, as they are written.
     pub(crate) values: Vec<String>,
     pub(crate) label: bool,
-    /// For a number: the value that each record has against the median.
-    pub(super) own: Option<(Question, String)>,
+    /// Whether the value that each record has is one more, after them.
+    pub(super) own: bool,
 }
 
 impl Asked {
-    /// Every question about the attribute.
-    pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
-        std::iter::once(&self.question).chain(self.own.as_ref().map(|(question, _)| question))
-    }
-
-    /// What the answer is about, in words: the same where the same was asked.
+    /// What the answer is about, in words: the same where the same was asked. One entry a level; two for a number, of which no
+    /// more than two values are told apart at a time.
     pub(crate) fn identity(&self) -> Vec<String> {
-        let mut values = self.values.clone();
-        if let (Some((_, median)), Some(last)) = (&self.own, values.last_mut()) {
-            last.push_str(&format!("; a record's own or {median}"));
+        match self.values.as_slice() {
+            [first, second, others @ ..] if self.own => {
+                let more: String = others.iter().map(|value| format!("{value}, ")).collect();
+                vec![first.clone(), format!("{second}; {more}a record's own")]
+            }
+            values => values.to_vec(),
         }
-        values
     }
 
-    /// Besides, the value that each record has against another.
-    fn and_own(self, column: Option<usize>, against: f64, median: String) -> Self {
-        Self { own: Some((Question::Own { column, against }, median)), ..self }
+    /// How many values are to be named at once, where that is a question: levels of a category, classes.
+    pub(super) fn levels(&self) -> usize {
+        if self.own { 2 } else { self.values.len() }
     }
 }
 
@@ -61,8 +59,11 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
             (Some(a), Some(pair)) => Some(about_number(a, numbers(pair)?)),
             (None, Some(pair)) => Some(about_label(encoding, pair)?),
             (Some(a), None) => spread.and_then(|d| {
-                let (values, (m, median)) = typical(&d, (a.centre, a.scale), a.bounds)?;
-                Some(about_number(a, values).and_own(Some(a.columns.start), (m - a.centre) / a.scale, median))
+                let values = typical(&d, (a.centre, a.scale), a.bounds)?;
+                let others = values.iter().map(|(v, _)| (v - a.centre) / a.scale).collect();
+                let question = Question::Own { column: Some(a.columns.start), others };
+                let values = values.into_iter().map(|(_, text)| text).collect();
+                Some(Asked { name: a.name.clone(), question, values, label: false, own: true })
             }),
             (None, None) => match &encoding.target.coding {
                 TargetCoding::TwoClass { low, high } => {
@@ -72,10 +73,18 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 TargetCoding::Classes(classes) => {
                     Some(about_classes(encoding, classes, (0..classes.len()).collect()))
                 }
-                TargetCoding::Number | TargetCoding::Count => spread.and_then(|d| {
-                    let (values, (m, median)) = typical(&d, (0.0, 1.0), encoding.target.bounds)?;
-                    let asked = label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1));
-                    Some(asked.and_own(None, m, median))
+                TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => spread.and_then(|d| {
+                    let values = typical(&d, (0.0, 1.0), encoding.target.bounds)?;
+                    let others = values.iter().map(|(v, _)| *v).collect();
+                    let question = Question::Own { column: None, others };
+                    let values = values.into_iter().map(|(_, text)| text).collect();
+                    Some(Asked {
+                        name: encoding.target.name.clone(),
+                        question,
+                        values,
+                        label: true,
+                        own: true,
+                    })
                 }),
             },
         };
@@ -87,7 +96,10 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
 fn is_number(encoding: &Encoding, subject: &Subject<'_>) -> bool {
     match subject.attribute {
         Some(a) => a.kind == Kind::Number,
-        None => matches!(encoding.target.coding, TargetCoding::Number | TargetCoding::Count),
+        None => matches!(
+            encoding.target.coding,
+            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive
+        ),
     }
 }
 
@@ -98,7 +110,7 @@ fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Asked {
         question: Question::Number { column: a.columns.start, values: coded },
         values: values.map(|(_, text)| text).into(),
         label: false,
-        own: None,
+        own: false,
     }
 }
 
@@ -125,7 +137,7 @@ fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Resu
         },
         values: levels.iter().map(|&l| a.levels[l].clone()).collect(),
         label: false,
-        own: None,
+        own: false,
     })
 }
 
@@ -149,7 +161,7 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
             };
             Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
         }
-        TargetCoding::Number | TargetCoding::Count => {
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
             let values = numbers(pair)?;
             Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
         }
@@ -160,23 +172,20 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
 fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
     let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
     let (name, question) = (encoding.target.name.clone(), Question::Classes { codes });
-    Asked { name, question, values, label: true, own: None }
+    Asked { name, question, values, label: true, own: false }
 }
 
 fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
     let (name, question) = (encoding.target.name.clone(), Question::Label { values });
-    Asked { name, question, values: texts.into(), label: true, own: None }
+    Asked { name, question, values: texts.into(), label: true, own: false }
 }
 
 /// A value with how it is written.
 type Written = (f64, String);
 
-/// The 10% and 90% quantiles in own units, or where those are equal ones further out, and the median; none of a constant.
-fn typical(
-    d: &Distribution,
-    (centre, scale): (f64, f64),
-    bounds: Option<Bounds>,
-) -> Option<([Written; 2], Written)> {
+/// The 10% and 90% quantiles in own units, or where those are equal ones further out, then the quartiles and the median where they are
+/// others; none of a constant.
+fn typical(d: &Distribution, (centre, scale): (f64, f64), bounds: Option<Bounds>) -> Option<Vec<Written>> {
     // Values that occur, not what lies between two of them: of a column of zeros and ones nobody asks about 0.3.
     let last = d.count().saturating_sub(1).max(1) as f64;
     let outward = |q: f64| if q < 0.5 { (q * last).floor() } else { (q * last).ceil() };
@@ -197,8 +206,14 @@ fn typical(
             (Err(_), _) => (x, shown(x)),
         }
     };
-    let median = centre + scale * d.quantile((0.5 * last).floor() / last);
-    Some((ends.map(written), written(median)))
+    let inner = [0.25, 0.5, 0.75].map(|q: f64| centre + scale * d.quantile((q * last).round() / last));
+    let mut values: Vec<Written> = vec![];
+    for (value, text) in ends.into_iter().chain(inner).map(written) {
+        if values.iter().all(|(v, _)| *v != value) {
+            values.push((value, text));
+        }
+    }
+    (values.len() > 1).then_some(values)
 }
 
 /// A number to the place `10^step`, without zeros at its end.
@@ -293,6 +308,10 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             if is_count && a.0.min(b.0) < 0.0 {
                 return Err(wrong(pair, "is a count: expected numbers that are not negative"));
             }
+            let is_positive = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Positive);
+            if is_positive && a.0.min(b.0) <= 0.0 {
+                return Err(wrong(pair, "is a positive number: expected two of them"));
+            }
             a.0 == b.0
         } else {
             pair.values[0] == pair.values[1]
@@ -316,26 +335,27 @@ mod tests {
             d
         };
         let shown = |d: &Distribution, unit, bounds| {
-            typical(d, unit, bounds).map(|(pair, _)| {
-                pair.map(|(value, text)| {
+            typical(d, unit, bounds).map(|values| {
+                let text = |(value, text): (f64, String)| {
                     assert_eq!(text.parse::<f64>().unwrap(), value);
                     text
-                })
+                };
+                values.into_iter().map(text).collect::<Vec<_>>().join(" ")
             })
         };
         let ages = d(&(0..1001).map(|k| 20.0 + 60.0 * f64::from(k) / 1000.0).collect::<Vec<_>>());
-        assert_eq!(shown(&ages, (0.0, 1.0), None), Some(["26".into(), "74".into()]));
+        assert_eq!(shown(&ages, (0.0, 1.0), None), Some("26 74 35 50 65".into()));
         // Encoded values become own ones.
-        let [a, b] = shown(&ages, (1e6, 1e4), None).unwrap();
-        assert_eq!((a.as_str(), b.as_str()), ("1260000", "1740000"));
-        let [a, b] = shown(&ages, (0.0, 1e-6), None).unwrap();
-        assert_eq!((a.as_str(), b.as_str()), ("0.000026", "0.000074"));
+        let large = shown(&ages, (1e6, 1e4), None).unwrap();
+        assert_eq!(large, "1260000 1740000 1350000 1500000 1650000");
+        let small = shown(&ages, (0.0, 1e-6), None).unwrap();
+        assert_eq!(small, "0.000026 0.000074 0.000035 0.00005 0.000065");
         let bounds = Bounds::new("age", 30.0, 70.0).unwrap();
-        assert_eq!(shown(&ages, (0.0, 1.0), Some(bounds)), Some(["30".into(), "70".into()]));
+        assert_eq!(shown(&ages, (0.0, 1.0), Some(bounds)), Some("30 70 35 50 65".into()));
         // Mostly zeros: what is further out, and a constant has no two values.
         let mut rare = vec![0.0; 990];
         rare.extend([5.0; 10]);
-        assert_eq!(shown(&d(&rare), (0.0, 1.0), None), Some(["0".into(), "5".into()]));
+        assert_eq!(shown(&d(&rare), (0.0, 1.0), None), Some("0 5".into()));
         assert_eq!(shown(&d(&[7.0; 50]), (0.0, 1.0), None), None);
     }
 }

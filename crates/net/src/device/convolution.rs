@@ -137,6 +137,86 @@ impl<T: Real> Device<T> {
         (g, gb)
     }
 
+    /// The Gram matrices of what went in (and one more for a bias) and of what came back, T × T of every record; adds the
+    /// squares of the gradients.
+    pub(crate) fn convolution_gram(
+        &mut self,
+        conv: &Convolution,
+        pair: Pair<'_, T>,
+        bias: bool,
+        square: &mut Scalars,
+    ) -> (Buf<T>, Buf<T>) {
+        let (n, t) = (square.len(), conv.window.positions());
+        let (ga, gd) = (self.take(n * t * t), self.take(n * t * t));
+        let one = if bias { 1.0_f64 } else { 0.0 };
+        let arguments =
+            [ga.at(), gd.at(), pair.delta.at(), pair.input.at(), n as u64, square.at(), one.to_bits()];
+        if let Some(gpu) = self.gpu {
+            gpu.convolve::<T>(conv, Step::Gram, n, &arguments);
+        }
+        (ga, gd)
+    }
+
+    /// Adds images convolved with `β g` of their own, from the Gram matrix of what went in.
+    pub(crate) fn gram_forward(
+        &self,
+        conv: &Convolution,
+        (ga, delta): (&Buf<T>, &Buf<T>),
+        beta: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let arguments = [out.at(), ga.at(), delta.at(), beta.at(), beta.len() as u64];
+        if let Some(gpu) = self.gpu {
+            gpu.convolve::<T>(conv, Step::GramForward, beta.len(), &arguments);
+        }
+    }
+
+    /// Adds the transpose of that, from the Gram matrix of what came back.
+    pub(crate) fn gram_backward(
+        &self,
+        conv: &Convolution,
+        (gd, input): (&Buf<T>, &Buf<T>),
+        beta: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let arguments = [out.at(), gd.at(), input.at(), beta.at(), beta.len() as u64];
+        if let Some(gpu) = self.gpu {
+            gpu.convolve::<T>(conv, Step::GramBackward, beta.len(), &arguments);
+        }
+    }
+
+    /// Adds the weighted sum of the gradients of all records to the weights and biases that stand at given places.
+    pub(crate) fn add_convolution_sum(
+        &self,
+        conv: &Convolution,
+        pair: Pair<'_, T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+        (weight, bias): (usize, Option<usize>),
+    ) {
+        let Some(gpu) = self.gpu else { return };
+        let (n, width) = (weights.len(), conv.outputs * conv.window.patch());
+        assert!(weight + width <= out.len(), "a sum fits where it goes");
+        let blocks = gpu.convolution_blocks::<T>(conv, Step::Sum, n);
+        let part = gpu.take::<f64>(blocks * width);
+        let of_bias = bias.map(|bias| (gpu.take::<f64>(blocks * conv.outputs), bias));
+        let arguments = [
+            part.address(),
+            of_bias.as_ref().map_or(0, |(part, _)| part.address()),
+            pair.delta.at(),
+            pair.input.at(),
+            weights.at(),
+            n as u64,
+        ];
+        gpu.convolve::<T>(conv, Step::Sum, n, &arguments);
+        let place = |offset: usize| out.at() + (offset * T::BYTES) as u64;
+        gpu.add_slabs::<T>(&part, (blocks, width, 1), place(weight), true);
+        if let Some((part, bias)) = &of_bias {
+            assert!(bias + conv.outputs <= out.len(), "a sum fits where it goes");
+            gpu.add_slabs::<T>(part, (blocks, conv.outputs, 1), place(*bias), true);
+        }
+    }
+
     /// The tangents of all gradients, from (δ̇, a) and (δ, ȧ); adds their products with the gradients and their squares.
     /// They are returned where the sums say to keep them.
     pub(crate) fn convolution_tangent(

@@ -152,8 +152,8 @@ impl<T: Real> Device<T> {
         let n = x.unwrap_or(z).len() / image;
         let out = self.take(n * pooled);
         let (kind, p) = code(how.activation);
-        let at = [kind, p.to_bits(), out.at(), x.map_or(0, Buf::at), z.at(), (z.len() / image) as u64];
-        gpu.pooling::<T>(["activate_pool", "activate_pool4"], win, (n, image), &at);
+        let at = [p.to_bits(), out.at(), x.map_or(0, Buf::at), z.at(), (z.len() / image) as u64];
+        gpu.pooling::<T>("activate_pool", (kind, win), n, &at);
         Some(out)
     }
 
@@ -171,9 +171,8 @@ impl<T: Real> Device<T> {
         let out = self.take(n * image);
         let (kind, p) = code(how.activation);
         let (delta, z_dot) = curved.map_or((0, 0), |(d, x)| (d.at(), x.at()));
-        let at =
-            [kind, p.to_bits(), out.at(), delta_dot.at(), z.at(), delta, z_dot, (z.len() / image) as u64];
-        gpu.pooling::<T>(["activate_unpool", "activate_unpool4"], win, (n, 2 * pooled), &at);
+        let at = [p.to_bits(), out.at(), delta_dot.at(), z.at(), delta, z_dot, (z.len() / image) as u64];
+        gpu.pooling::<T>("activate_unpool", (kind, win), n, &at);
         Some(out)
     }
 
@@ -366,24 +365,6 @@ impl Pooling {
     pub(crate) fn fits(&self) -> bool {
         let pooled = self.window.positions() * self.window.channels;
         self.window.image().max(2 * pooled) <= (48 << 10) / 8
-    }
-}
-
-impl Gpu {
-    /// Runs such a kernel over n records, with room for `held` values of each; by channels or by fours of them.
-    fn pooling<T: Real>(
-        &self,
-        names: [&'static str; 2],
-        win: &Window,
-        (n, held): (usize, usize),
-        at: &[u64],
-    ) {
-        let each = if win.channels.is_multiple_of(4) { 4 } else { 1 };
-        let name = names[usize::from(each == 4)];
-        let win = Window { channels: win.channels / each, ..*win };
-        let sizes = [win.image() as u64, (win.positions() * win.channels) as u64];
-        let arguments = [at, &sizes, &window(&win)].concat();
-        self.blocks::<T>(name, n, held * T::BYTES, &arguments);
     }
 }
 

@@ -13,14 +13,17 @@ impl<T: Real> Device<T> {
         Flags { data: values.to_vec(), far: None }
     }
 
-    /// Whether every value is finite.
-    pub(crate) fn all_finite(&self, x: &Buf<T>) -> Result<bool> {
+    /// Of each buffer, whether every value is finite.
+    pub(crate) fn all_finite(&self, all: &[&Buf<T>]) -> Result<Vec<bool>> {
         if let Some(gpu) = self.gpu {
-            let bad = gpu.upload(&[0u32]);
-            gpu.each::<T>("all_finite", x.len(), &[bad.address(), x.at(), x.len() as u64]);
-            return Ok(gpu.download::<u32>(&bad)? == [0]);
+            let bad = gpu.upload(&vec![0u32; all.len()]);
+            for (i, x) in all.iter().enumerate() {
+                let flag = bad.address() + 4 * i as u64;
+                gpu.each::<T>("all_finite", x.len(), &[flag, x.at(), x.len() as u64]);
+            }
+            return Ok(gpu.download::<u32>(&bad)?.iter().map(|bad| *bad == 0).collect());
         }
-        Ok(x.data.iter().all(|v| v.to_f64().is_finite()))
+        Ok(all.iter().map(|x| x.data.iter().all(|v| v.to_f64().is_finite())).collect())
     }
 
     /// `x ← x + s·N(0, 1)` where a flag is set, one normal for each of them, in double precision and rounded to the grid.

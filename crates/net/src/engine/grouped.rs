@@ -52,7 +52,7 @@ pub(super) fn clipped_gradient<T: Real>(
             losses.push(loss);
             norms.push(norm);
         }
-        Ok(BatchGradient { sum: dev.unload(sum)?, losses, norms })
+        Ok(BatchGradient { sum: dev.unload(sum)?, far: None, losses, norms })
     })?;
     Ok(added(parts, p))
 }

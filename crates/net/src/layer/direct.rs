@@ -22,8 +22,50 @@ impl Linear {
         square: &mut Scalars,
     ) {
         let (Some(input), Some(delta)) = (&tape.input, &tape.delta) else { return };
-        let (g, gb) = cx.dev.convolution_gradient(conv, Pair { delta, input }, self.bias.is_some(), square);
-        tape.gradient = Gradient::Whole(g, gb);
+        let (pair, bias) = (Pair { delta, input }, self.bias.is_some());
+        tape.gradient = if conv.has_gram() {
+            let (ga, gd) = cx.dev.convolution_gram(conv, pair, bias, square);
+            Gradient::Gram(ga, gd)
+        } else {
+            let (g, gb) = cx.dev.convolution_gradient(conv, pair, bias, square);
+            Gradient::Whole(g, gb)
+        };
+    }
+
+    /// The gradients as arrays; where the layer keeps Gram matrices, made when a tangent first asks for them.
+    fn arrays<'a, T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        conv: &Convolution,
+        tape: &'a Tape<T>,
+    ) -> Option<(&'a Buf<T>, Option<&'a Buf<T>>)> {
+        match &tape.gradient {
+            Gradient::Whole(g, gb) => Some((g, gb.as_ref())),
+            Gradient::Gram(..) => {
+                let (Some(input), Some(delta)) = (&tape.input, &tape.delta) else { return None };
+                let arrays = tape.arrays.get_or_init(|| {
+                    let mut square = cx.dev.scalars(cx.records);
+                    let pair = Pair { delta, input };
+                    cx.dev.convolution_gradient(conv, pair, self.bias.is_some(), &mut square)
+                });
+                Some((&arrays.0, arrays.1.as_ref()))
+            }
+            Gradient::None | Gradient::Dots(..) => None,
+        }
+    }
+
+    /// Adds the weighted sum of the gradients of all records.
+    pub(super) fn direct_sum<T: Real>(
+        &self,
+        cx: &mut Context<'_, T>,
+        conv: &Convolution,
+        tape: &Tape<T>,
+        weights: &Scalars,
+        out: &mut Buf<T>,
+    ) {
+        let (Some(input), Some(delta)) = (&tape.input, &tape.delta) else { return };
+        let places = (self.weight, self.bias);
+        cx.dev.add_convolution_sum(conv, Pair { delta, input }, weights, out, places);
     }
 
     pub(super) fn direct_products<T: Real>(
@@ -34,13 +76,13 @@ impl Linear {
         sums: &mut Products,
     ) {
         let Moving { tape, tangent, .. } = at;
-        let Gradient::Whole(g, gb) = &tape.gradient else { return };
+        let Some(still) = self.arrays(cx, conv, tape) else { return };
         let (Some(input), Some(delta), Some(moved)) = (&tape.input, &tape.delta, &tangent.delta) else {
             return;
         };
         let first = Pair { delta: moved, input };
         let second = tangent.input.as_ref().map(|input| Pair { delta, input });
-        let kept = cx.dev.convolution_tangent(conv, [Some(first), second], (g, gb.as_ref()), sums);
+        let kept = cx.dev.convolution_tangent(conv, [Some(first), second], still, sums);
         if let Some((g, gb)) = kept {
             tangent.gradient = Gradient::Whole(g, gb);
         }
@@ -69,17 +111,22 @@ impl Linear {
         dir: &Own<'_, T>,
         to: (bool, &mut Buf<T>),
     ) {
-        let Gradient::Whole(g, gb) = &tape.gradient else { return };
+        // g itself is a product with a Gram matrix
+        if let (None, Gradient::Gram(ga, gd), Some(a), Some(d)) =
+            (dir.tangent, &tape.gradient, &tape.input, &tape.delta)
+        {
+            return match to {
+                (false, out) => cx.dev.gram_forward(conv, (ga, d), dir.beta, out),
+                (true, out) => cx.dev.gram_backward(conv, (gd, a), dir.beta, out),
+            };
+        }
+        let Some((g, gb)) = self.arrays(cx, conv, tape) else { return };
         let moved = match dir.tangent.map(|tan| &tan.gradient) {
             Some(Gradient::Whole(g, gb)) => Some((g.all(), gb.as_ref().map(Buf::all))),
             _ => None,
         };
-        let own = OwnWeights {
-            still: (g.all(), gb.as_ref().map(Buf::all)),
-            moved,
-            alpha: Some(dir.alpha),
-            beta: dir.beta,
-        };
+        let own =
+            OwnWeights { still: (g.all(), gb.map(Buf::all)), moved, alpha: Some(dir.alpha), beta: dir.beta };
         Self::along(cx, conv, tape, &own, to);
     }
 

@@ -6,7 +6,7 @@
 //! | form | when | `‖g‖²` |
 //! |---|---|---|
 //! | dots | T = 1 | `‖δ‖²(‖a‖² + 1)` |
-//! | Gram | 2T² ≤ size of W | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
+//! | Gram | 2T² ≤ size of W; on a GPU `T(K + O) ≤ K O` | `Σ_ts (δ_t·δ_s)(a_t·a_s + 1)` |
 //! | whole | otherwise, and where single parameters are frozen | of the array itself |
 
 #[cfg(test)]
@@ -46,12 +46,24 @@ enum Form {
 }
 
 impl Linear {
-    fn form(&self, t: usize) -> Form {
+    /// On the processor the form that takes less memory, on a GPU that which takes less arithmetic: `T²(K + O)` or `T K O`.
+    fn form(&self, t: usize, far: bool) -> Form {
+        let (k, o) = (self.inputs, self.outputs);
+        let gram = if far { t * (k + o) <= k * o } else { 2 * t * t <= k * o };
         match t {
             _ if self.masked => Form::Whole,
             1 => Form::Dots,
-            _ if 2 * t * t <= self.inputs * self.outputs => Form::Gram,
+            _ if gram => Form::Gram,
             _ => Form::Whole,
+        }
+    }
+
+    /// Values that the gradient of a record takes.
+    fn gradient_footprint(&self, t: usize, far: bool) -> usize {
+        match self.form(t, far) {
+            Form::Dots => 0,
+            Form::Gram => 2 * t * t,
+            Form::Whole => self.inputs * self.outputs,
         }
     }
 
@@ -161,20 +173,16 @@ impl<T: Real> Layer<T> for Linear {
 
     fn footprint(&self, length: usize) -> usize {
         let t = self.positions.at(length);
-        let gradient = match self.form(t) {
-            Form::Dots => 0,
-            Form::Gram => 2 * t * t,
-            Form::Whole => self.inputs * self.outputs,
-        };
-        2 * t * (self.inputs + self.outputs) + gradient
+        2 * t * (self.inputs + self.outputs) + self.gradient_footprint(t, false)
     }
 
     fn far_footprint(&self, length: usize) -> usize {
+        let t = self.positions.at(length);
         let whole = match &self.window {
             Some(window) if Convolution::suits(window, self.outputs) => 3 * self.inputs * self.outputs,
             _ => 0,
         };
-        Layer::<T>::footprint(self, length).max(whole)
+        (2 * t * (self.inputs + self.outputs) + self.gradient_footprint(t, true)).max(whole)
     }
 
     fn forward(&self, cx: &mut Context<'_, T>, x: Buf<T>, tape: &mut Tape<T>) -> Buf<T> {
@@ -283,7 +291,7 @@ impl<T: Real> Layer<T> for Linear {
         }
         let (t, k, o, b) = (self.positions.at(cx.length), self.inputs, self.outputs, cx.records);
         let (Some(a), Some(d)) = (&tape.input, &tape.delta) else { return };
-        tape.gradient = match self.form(t) {
+        tape.gradient = match self.form(t, cx.dev.is_far()) {
             Form::Dots => {
                 let mut na = cx.dev.dots(k, a.all(), a.all());
                 cx.dev.shift(&mut na, self.one());
@@ -395,6 +403,9 @@ impl<T: Real> Layer<T> for Linear {
                 cx.dev.add_weighted_sum(weights, gb.all(), out, bias);
             }
             return;
+        }
+        if let (Gradient::Gram(..), Some(conv)) = (&tape.gradient, self.direct(cx.dev)) {
+            return self.direct_sum(cx, &conv, tape, weights, out);
         }
         self.add_pairs(cx, (d, a), weights, true, out);
     }

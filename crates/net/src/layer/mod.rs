@@ -49,6 +49,7 @@ use crate::{
     Activation, Real,
     device::{Buf, Device, Index, Products, Scalars, View},
 };
+use std::cell::OnceCell;
 
 /// What a layer keeps of the primal pass.
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ pub(crate) struct Tape<T> {
     pub(crate) first_of_equals: Option<Index>,
     /// The per-sample gradient in the form the layer chose: see [`Linear`].
     pub(crate) gradient: Gradient<T>,
+    /// The arrays of per-sample gradients that are kept in another form, weights and biases, once they were asked for.
+    pub(crate) arrays: OnceCell<(Buf<T>, Option<Buf<T>>)>,
     /// What the groups of a convolution keep.
     pub(crate) parts: Vec<Tape<T>>,
     /// What a join keeps of its inputs.
@@ -131,6 +134,9 @@ impl<T: Real> Tape<T> {
         }
         self.kept.into_iter().for_each(|b| dev.put(b));
         self.gradient.recycle(dev);
+        if let Some((g, gb)) = self.arrays.into_inner() {
+            Gradient::Whole(g, gb).recycle(dev);
+        }
         self.parts.into_iter().for_each(|p| p.recycle(dev));
     }
 }

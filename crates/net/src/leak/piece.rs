@@ -22,6 +22,8 @@ pub(super) struct Piece<'a, T> {
     /// Positions of every record, without padding.
     lengths: Vec<usize>,
     clip: Clip,
+    /// `‖g‖` and losses of the records, once they were downloaded.
+    downloaded: OnceCell<(Vec<f64>, Vec<f64>)>,
     /// Numbers of the records, once the host needs them.
     near: OnceCell<Near>,
     /// The clips on a GPU; absent on the processor, and with a perturbation.
@@ -59,8 +61,9 @@ impl<'a, T: Real> Piece<'a, T> {
             Some(_) => None,
         };
         let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
-        let (records, near, tilt) = (ids.to_vec(), OnceCell::new(), OnceCell::new());
-        Ok(Self { net, primal, records, lengths, clip: what.clip, near, far, precision, shift, tilt })
+        let (records, clip) = (ids.to_vec(), what.clip);
+        let (downloaded, near, tilt) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Ok(Self { net, primal, records, lengths, clip, downloaded, near, far, precision, shift, tilt })
     }
 
     /// Number of records.
@@ -68,10 +71,19 @@ impl<'a, T: Real> Piece<'a, T> {
         self.records.len()
     }
 
-    /// The numbers of the records, which a GPU is waited for.
+    /// `‖g‖` and losses, which a GPU is waited for.
+    fn download(&self, dev: &Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
+        if self.downloaded.get().is_none() {
+            // nobody else can have set it
+            self.downloaded.set(self.primal.norms(dev, &self.records)?).ok();
+        }
+        self.downloaded.get().cloned().ok_or(Error::Empty)
+    }
+
+    /// The numbers of the records.
     pub(super) fn near(&self, dev: &mut Device<T>) -> Result<&Near> {
         if self.near.get().is_none() {
-            let (mut norms, losses) = self.primal.norms(dev, &self.records)?;
+            let (mut norms, losses) = self.download(dev)?;
             if let Some(shift) = &self.shift {
                 norms = shift.lengths(self.net, dev, &self.primal, (&self.records, &norms))?;
             }
@@ -208,13 +220,15 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, what, draws)?;
-    // all work of a GPU is in its queue before the host waits for any of it
+    // what the host works on while a GPU computes the rest, all of which is in its queue by then
+    p.download(dev)?;
+    let outputs = dev.download(&p.primal.outputs)?;
     let probes = match what.trace {
         Trace::Estimate { probes, probe } => trace::begin(&p, dev, what, probes, probe)?,
         Trace::Skip | Trace::Exact | Trace::Elements => None,
     };
     let pulled = (what.plis != Plis::Skip).then(|| p.pullback(dev));
-    let mut out = leaks(&p, data, dev)?;
+    let mut out = leaks(&p, data, &outputs, dev)?;
     match (what.trace, probes) {
         (Trace::Skip, _) => {}
         (Trace::Exact | Trace::Elements, _) => trace::exact(&p, dev, what, &mut out)?,
@@ -271,8 +285,13 @@ pub(super) fn account<T: Real>(
 }
 
 /// What is known of every record without any tangent.
-fn leaks<T: Real>(p: &Piece<'_, T>, data: &Data<T>, dev: &mut Device<T>) -> Result<Vec<RecordLeak>> {
-    let z: Vec<f64> = dev.download(&p.primal.outputs)?.iter().map(|v| v.to_f64()).collect();
+fn leaks<T: Real>(
+    p: &Piece<'_, T>,
+    data: &Data<T>,
+    outputs: &[T],
+    dev: &mut Device<T>,
+) -> Result<Vec<RecordLeak>> {
+    let z: Vec<f64> = outputs.iter().map(|v| v.to_f64()).collect();
     let (net, k, near) = (p.net, p.labels(), p.near(dev)?);
     let leak = |(i, &record): (usize, &usize)| RecordLeak {
         record,

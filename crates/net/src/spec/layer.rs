@@ -271,6 +271,39 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// The activation that a layer is; none of another kind of layer.
+    pub(crate) fn of(layer: &LayerSpec) -> Option<Self> {
+        match layer {
+            LayerSpec::Tanh => Some(Self::Tanh),
+            LayerSpec::Relu => Some(Self::Relu),
+            LayerSpec::Gelu => Some(Self::Gelu),
+            LayerSpec::GeluTanh => Some(Self::GeluTanh),
+            LayerSpec::Sigmoid => Some(Self::Sigmoid),
+            LayerSpec::Silu => Some(Self::Silu),
+            LayerSpec::Softplus => Some(Self::Softplus),
+            LayerSpec::LeakyRelu { slope } => Some(Self::LeakyRelu(*slope)),
+            LayerSpec::Elu { alpha } => Some(Self::Elu(*alpha)),
+            LayerSpec::Dense { .. }
+            | LayerSpec::Conv { .. }
+            | LayerSpec::AveragePool { .. }
+            | LayerSpec::MaxPool { .. }
+            | LayerSpec::AdaptiveAveragePool { .. }
+            | LayerSpec::Dropout { .. }
+            | LayerSpec::BatchNorm { .. }
+            | LayerSpec::LayerNorm { .. }
+            | LayerSpec::GroupNorm { .. }
+            | LayerSpec::RmsNorm { .. }
+            | LayerSpec::Flatten
+            | LayerSpec::Residual { .. }
+            | LayerSpec::Attention { .. }
+            | LayerSpec::Add
+            | LayerSpec::Multiply
+            | LayerSpec::Embedding { .. }
+            | LayerSpec::Positions { .. }
+            | LayerSpec::Unembed => None,
+        }
+    }
+
     /// Whether its second derivative is not zero almost everywhere.
     pub(crate) fn is_curved(self) -> bool {
         match self {

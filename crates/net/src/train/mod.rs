@@ -312,7 +312,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         let m = drawn.len();
         // what was not charged must not take part; it is in ascending order
         drawn.retain(|i| silent.binary_search(i).is_err());
-        let batch = match private {
+        let mut batch = match private {
             true => self.released_by_finite(&drawn, clip, added)?,
             false => self.released(&drawn, clip, added).map_err(stopped)?,
         };
@@ -323,7 +323,10 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(diverged("the loss is over a million times that at the start"));
         }
         let told = self.told(&drawn, spending.as_ref(), added)?;
-        let updated = self.workers.with(|dev| self.updated(dev, &batch.sum));
+        let updated = self.workers.with(|dev| {
+            let gradient = batch.far.take().unwrap_or_else(|| dev.upload(&batch.sum));
+            self.updated(dev, gradient)
+        });
         if private {
             // also where it is taken back: that it was is seen
             self.seen = self.seen().max(step + 1);
@@ -345,9 +348,8 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
-    fn updated(&self, dev: &mut Device<T>, sum: &[T]) -> Result<(Buf<T>, Vec<Buf<T>>)> {
+    fn updated(&self, dev: &mut Device<T>, mut gradient: Buf<T>) -> Result<(Buf<T>, Vec<Buf<T>>)> {
         let (config, step) = (&self.config, self.step);
-        let mut gradient = dev.upload(sum);
         if let Some(p) = config.privacy {
             let mut rng = self.source.generator(Purpose::Noise, step);
             dev.add_noise(&mut rng, Grid::of(p.sigma * p.clip.unit()), &self.trained, &mut gradient);
@@ -359,14 +361,13 @@ impl<'d, T: Real> Trainer<'d, T> {
         let (rule, rate) = (config.optimizer, config.learning_rate);
         dev.update(rule, step, rate, &gradient, &self.trained, &mut moments, &mut theta);
         dev.put(gradient);
-        for m in &moments {
-            if !dev.all_finite(m)? {
-                return Err(Error::Diverged { step, what: "the gradient is not finite" });
-            }
-        }
-        match dev.all_finite(&theta)? {
-            true => Ok((theta, moments)),
-            false => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+        // all answers in one download
+        let mut finite = dev.all_finite(&moments.iter().chain([&theta]).collect::<Vec<_>>())?;
+        let parameters = finite.pop().unwrap_or(true);
+        match (finite.iter().all(|f| *f), parameters) {
+            (true, true) => Ok((theta, moments)),
+            (false, _) => Err(Error::Diverged { step, what: "the gradient is not finite" }),
+            (true, false) => Err(Error::Diverged { step, what: "the parameters are not finite" }),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Trainer, checkpoint};
 use crate::{
     Clip, Data, Real,
-    engine::BatchGradient,
+    engine::{BatchGradient, Workers},
     error::{Error, Result},
     leak::{Measure, RecordLeak},
     perturb::{Added, Learned, Lesson, Perturbed, Perturbing, map_gradient, map_measure},
@@ -104,7 +104,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             Some(map) => map_gradient((workers, net), data, drawn, (clip, map), draws),
             None => {
                 let shift = added.and_then(Added::constant).map(Vec::as_slice);
-                T::clipped_gradient(workers, net, data, drawn, clip, shift, draws)
+                // on a GPU the sum stays where the step is made
+                let far = Workers::leaving_sums(net);
+                T::clipped_gradient(far.as_ref().unwrap_or(workers), net, data, drawn, clip, shift, draws)
             }
         }
     }

@@ -71,10 +71,20 @@ impl<T: Real> Trainer<'_, T> {
         shift: Option<&Added<T>>,
     ) -> Result<BatchGradient<T>> {
         let of = |records: &[usize]| {
-            let batch = self.released(records, clip, shift)?;
+            let mut batch = self.released(records, clip, shift)?;
             // finite norms whose products are not: no clip has bounded these
             check_finite("the sum of gradients", &batch.sum)?;
-            Ok(batch)
+            self.workers.with(|dev| match batch.far.take() {
+                None => Ok(batch),
+                Some(far) if !dev.all_finite(&[&far])?.iter().all(|f| *f) => {
+                    Err(Error::NotFinite { what: "the sum of gradients", position: 0 })
+                }
+                // a part is added to others on the host
+                Some(far) if records.len() < drawn.len() => {
+                    Ok(BatchGradient { sum: dev.unload(far)?, ..batch })
+                }
+                Some(far) => Ok(BatchGradient { far: Some(far), ..batch }),
+            })
         };
         let mut sum: Option<BatchGradient<T>> = None;
         let p = self.net.parameter_count();

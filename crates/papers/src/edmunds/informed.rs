@@ -1,15 +1,14 @@
 //! Tables 3.4 and A.1, figure 3.4: digits 0 and 1, one logit, full batches: the models that the informed adversary attacks.
 
 use super::super::data::{Images, digits};
-use super::super::images::summary;
 use super::super::mueller::said;
 use super::super::{Context, Findings};
 use super::batch_norm;
 use super::epsilon;
+use super::leaked::{Leaked, reading};
 use super::run::{DELTA, records};
 use super::tables::{Printed, row};
 use leakscope::Result;
-use leakscope_core::num::Summary;
 use leakscope_net::engine::evaluate;
 use leakscope_net::leak::Label;
 use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
@@ -34,12 +33,7 @@ pub(super) struct Pool {
 pub(super) fn pool(context: &Context<'_>) -> Result<Pool> {
     let (train, test) = digits(context)?;
     let (images, test) = (train.of(&[0, 1]), test.of(&[0, 1]));
-    let parts = match (context.full, context.synthetic) {
-        (true, _) => [1000, 1000, 9500, 500],
-        // no fewer than a record has values
-        (false, false) => [1000, 1000, 1600, 200],
-        (false, true) => [40, 40, 0, 0],
-    };
+    let parts = if context.synthetic { [40, 40, 0, 0] } else { [1000, 1000, 9500, 500] };
     Ok(Pool { images, test, parts })
 }
 
@@ -59,23 +53,36 @@ pub(super) fn trained(start: &[f64], half: bool) -> Vec<bool> {
 }
 
 pub(super) struct Ran {
-    accuracy: f64,
-    dfil: Option<Summary>,
-    steps: Vec<Perturbed>,
+    pub(super) accuracy: f64,
+    pub(super) dfil: Option<Leaked>,
+    pub(super) steps: Vec<Perturbed>,
     /// What was added in every step, where that is a constant.
     pub(super) added: Vec<Vec<f64>>,
+    /// Every step: the parameters before it, and accuracy and dFIL behind it.
+    pub(super) path: Vec<Behind>,
 }
+
+/// A step of a run.
+pub(super) struct Behind {
+    /// The parameters before it.
+    pub(super) theta: Vec<f32>,
+    pub(super) accuracy: f64,
+    pub(super) dfil: Option<Leaked>,
+}
+
+/// Gaussian probes of every trace, as published.
+const PROBES: usize = 2;
 
 /// Full batches of the known records; noise and a perturbation where they are asked for.
 pub(super) fn train(
     context: &Context<'_>,
     pool: &Pool,
     (sigma, half, how): (f64, bool, Option<Perturbing>),
-    steps: u64,
+    (steps, seed): (u64, u64),
 ) -> Result<Ran> {
     let [public, known, ..] = pool.parts;
     let d = pool.images.size();
-    let theta = start(d, context.seed);
+    let theta = start(d, seed);
     let keep = trained(&theta, half);
     let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(said)?;
     let single: Vec<f32> = theta.iter().map(|v| *v as f32).collect();
@@ -90,10 +97,10 @@ pub(super) fn train(
         weight_decay: 0.0,
         sampling: Sampling::Poisson { rate: 1.0 },
         privacy: (sigma > 0.0).then_some(Privacy { clip: CLIP, sigma }),
-        tracking: if sigma > 0.0 { Tracking::Every { probes: 10 } } else { Tracking::Off },
+        tracking: if sigma > 0.0 { Tracking::Every { probes: PROBES } } else { Tracking::Off },
         label: Label::Public,
         delta: DELTA,
-        seed: context.seed,
+        seed,
         randomness: Randomness::SeededNotPrivate,
         divisor: None,
         filter: None,
@@ -102,25 +109,53 @@ pub(super) fn train(
     if let Some(how) = how {
         trainer.perturb(how, &lesson).map_err(said)?;
     }
-    let (mut perturbed, mut added) = (vec![], vec![]);
+    let leaked = |trainer: &Trainer<'_, f32>| -> Result<Option<Leaked>> {
+        let budgets = trainer.budgets().map_err(said)?;
+        let dfil: Vec<f64> = budgets.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
+        Ok(Leaked::of(&dfil))
+    };
+    let (mut perturbed, mut added, mut path) = (vec![], vec![], vec![]);
     for _ in 0..steps {
         context.check()?;
+        let theta = trainer.network().parameters().map_err(said)?;
         trainer.step().map_err(said)?;
         perturbed.extend(trainer.perturbed());
         added.extend(trainer.added().map(<[f64]>::to_vec));
+        let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
+        path.push(Behind { theta, accuracy, dfil: leaked(&trainer)? });
     }
-    let dfil: Vec<f64> =
-        trainer.budgets().map_err(said)?.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
-    let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
-    Ok(Ran { accuracy, dfil: (!dfil.is_empty()).then(|| summary(&dfil)), steps: perturbed, added })
+    let (accuracy, dfil) = path.last().map_or((f64::NAN, None), |b| (b.accuracy, b.dfil));
+    Ok(Ran { accuracy, dfil, steps: perturbed, added, path })
+}
+
+/// Runs whose means the tables show: those that are not perturbed, and those that are.
+fn runs(context: &Context<'_>) -> [u64; 2] {
+    match (context.full, context.synthetic) {
+        (true, _) => [3, 3],
+        (false, false) => [3, 1],
+        (false, true) => [1, 1],
+    }
+}
+
+/// The mean of accuracy and dFIL over runs, and the first of them.
+fn mean(
+    context: &Context<'_>,
+    pool: &Pool,
+    (how, count): ((f64, bool, Option<Perturbing>), u64),
+    steps: u64,
+) -> Result<Option<(f64, Leaked, Ran)>> {
+    let seeds = context.seed..context.seed + count;
+    let all: Vec<Ran> = seeds.map(|seed| train(context, pool, how, (steps, seed))).collect::<Result<_>>()?;
+    let accuracy = all.iter().map(|r| r.accuracy).sum::<f64>() / all.len().max(1) as f64;
+    let leaked: Vec<Leaked> = all.iter().filter_map(|r| r.dfil).collect();
+    Ok(Leaked::mean(&leaked).zip(all.into_iter().next()).map(|(leaked, first)| (accuracy, leaked, first)))
 }
 
 /// Epochs of a perturbation before the first step.
 pub(super) fn epochs(context: &Context<'_>) -> u64 {
     match (context.full, context.synthetic) {
-        (true, _) => 200,
-        (false, false) => 60,
-        (false, true) => 3,
+        (_, false) => 200,
+        (_, true) => 3,
     }
 }
 
@@ -132,8 +167,8 @@ pub(super) fn said_of(context: &Context<'_>, pool: &Pool) -> Vec<String> {
     )];
     if !context.full {
         out.push(
-            "A part of the published size, which `--full` runs: 9,500 models to learn from, 500 to attack, 100 epochs of the \
-             adversary, 200 of the perturbation."
+            "A part of the published size, which `--full` runs: 100 epochs of the adversary (12 here), three runs with a \
+             perturbation (one here)."
                 .into(),
         );
     }
@@ -151,11 +186,18 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
         let name = format!("ε after {steps} full batches, δ = 10⁻⁹");
         found.rows.push(Row::within(name, (paper, 4), 1e-4, epsilon(SIGMA, 1.0, steps)?));
     }
-    let usual = Perturbing { epochs: epochs(context), ..Perturbing::default() };
-    let of = |variant| Some(Perturbing { variant, ..usual });
-    let open = train(context, &pool, (0.0, false, None), 5)?;
-    found.rows.push(row("SGD: accuracy", (0.9964, 0.0005), open.accuracy));
+    let of = |variant| Some(Perturbing { variant, ..usual(context) });
+    let seeds = context.seed..context.seed + runs(context)[0];
+    let open: Vec<f64> = seeds
+        .map(|seed| train(context, &pool, (0.0, false, None), (5, seed)).map(|r| r.accuracy))
+        .collect::<Result<_>>()?;
+    found.rows.push(row(
+        "SGD: accuracy",
+        (0.9964, 0.0005),
+        open.iter().sum::<f64>() / open.len().max(1) as f64,
+    ));
     let mut means: Vec<(&str, f64)> = vec![];
+    let mut printed: Vec<(&str, Leaked, [Printed; 3])> = vec![];
     let methods: [Method; 5] = [
         (
             "DPSGD",
@@ -174,23 +216,29 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
         ("FIM, average", true, of(Variant::Average), None),
     ];
     for (name, half, how, paper) in methods {
-        let ran = train(context, &pool, (SIGMA, half, how), 5)?;
-        let Some(d) = &ran.dfil else { continue };
-        let ours = [ran.accuracy, d.max, d.mean, d.p50];
-        for (i, column) in ["accuracy", "largest dFIL", "mean dFIL", "median dFIL"].iter().enumerate() {
-            let name = format!("{name}: {column}");
-            found.rows.push(match paper {
-                Some(paper) => row(name, paper[i], ours[i]),
-                None => Row::ours(name, ours[i]),
-            });
+        let count = runs(context)[usize::from(how.is_some())];
+        let ran = mean(context, &pool, ((SIGMA, half, how), count), 5)?;
+        let Some((accuracy, leaked, first)) = ran else { continue };
+        let column = format!("{name}: accuracy");
+        match paper {
+            Some([of_accuracy, columns @ ..]) => {
+                found.rows.push(row(column, of_accuracy, accuracy));
+                found.rows.extend(leaked.beside(name, columns, ""));
+                printed.push((name, leaked, columns));
+            }
+            None => {
+                found.rows.push(Row::ours(column, accuracy));
+                found.rows.extend(leaked.alone(name));
+            }
         }
-        if let Some(last) = ran.steps.last() {
+        if let Some(last) = first.steps.last() {
             found
                 .rows
                 .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
         }
-        means.push((name, d.mean));
+        means.push((name, leaked.mean_dfil()));
     }
+    found.claims.extend(reading(&printed));
     for pair in means.windows(2).take(2) {
         let [(more, a), (less, b)] = [pair[0], pair[1]];
         found.claims.push(Claim::new(
@@ -202,20 +250,21 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
     Ok(found)
 }
 
+/// A perturbation of these tables: public records in one batch.
+pub(super) fn usual(context: &Context<'_>) -> Perturbing {
+    Perturbing { epochs: epochs(context), batch: 1024, ..Perturbing::default() }
+}
+
 /// Table A.1: with and without batch norm.
 pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
     let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
     found.rows.push(Row::printed("ε of one full batch, δ = 10⁻⁹", 389.9752, 4, epsilon(SIGMA, 1.0, 1)?));
-    let all = if context.full { 1000 } else { epochs(context).div_ceil(6) };
-    let usual = Perturbing {
-        epochs: all,
-        learning_rate: 0.01,
-        weight_decay: 0.2,
-        fresh: true,
-        ..Perturbing::default()
-    };
+    let all = if context.full { 1000 } else { epochs(context) };
+    let usual =
+        Perturbing { epochs: all, learning_rate: 0.01, weight_decay: 0.2, fresh: true, ..usual(context) };
     let mut largest = vec![];
+    let mut printed: Vec<(&str, Leaked, [Printed; 3])> = vec![];
     for (name, variant, paper) in [
         (
             "batch norm (a constant)",
@@ -228,13 +277,14 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
             [(0.9614, 0.0238), (3.2741, 1.9908), (0.4239, 0.0124), (0.4086, 0.0285)],
         ),
     ] {
-        let ran = train(context, &pool, (SIGMA, true, Some(Perturbing { variant, ..usual })), 1)?;
-        let Some(d) = &ran.dfil else { continue };
-        largest.push(d.max);
-        let ours = [ran.accuracy, d.max, d.mean, d.p50];
-        for (i, column) in ["accuracy", "largest dFIL", "mean dFIL", "median dFIL"].iter().enumerate() {
-            found.rows.push(row(format!("{name}: {column}"), paper[i], ours[i]));
-        }
+        let ran =
+            train(context, &pool, (SIGMA, true, Some(Perturbing { variant, ..usual })), (1, context.seed))?;
+        let Some(leaked) = ran.dfil else { continue };
+        largest.push(leaked.root[0]);
+        let [of_accuracy, columns @ ..] = paper;
+        found.rows.push(row(format!("{name}: accuracy"), of_accuracy, ran.accuracy));
+        found.rows.extend(leaked.beside(name, columns, ""));
+        printed.push((name, leaked, columns));
         if let Some(last) = ran.steps.last() {
             found.rows.push(Row::ours(format!("{name}: difference between records"), last.spread));
             found
@@ -242,9 +292,10 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
                 .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
         }
     }
+    found.claims.extend(reading(&printed));
     if let [constant, network] = largest[..] {
         found.claims.push(Claim::new(
-            "The largest dFIL is smaller with batch norm.",
+            "The largest √dFIL is smaller with batch norm.",
             constant < network,
             format!("{} against {}.", format::number(constant), format::number(network)),
         ));
@@ -271,8 +322,8 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
         ("constant", Variant::Constant),
         ("average", Variant::Average),
     ] {
-        let how = Perturbing { variant, epochs: epochs(context), ..Perturbing::default() };
-        let ran = train(context, &pool, (SIGMA, true, Some(how)), 5)?;
+        let how = Perturbing { variant, ..usual(context) };
+        let ran = train(context, &pool, (SIGMA, true, Some(how)), (5, context.seed))?;
         let points: Vec<[f64; 2]> =
             ran.steps.iter().enumerate().map(|(t, p)| [(t + 1) as f64, p.cosine]).collect();
         if let Some(first) = ran.steps.first() {

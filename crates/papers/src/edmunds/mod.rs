@@ -1,21 +1,29 @@
-//! Edmunds (2024): training that gives less away. Tables 3.1 to 3.5, figures 3.1, 3.2 and 3.4, table A.1.
+//! Edmunds (2024): training that gives less away. Tables 3.1 to 3.5, figures 3.1, 3.2 and 3.4, table A.1
+//! and the figures of the appendix.
 //!
 //! | file | what |
 //! |---|---|
 //! | `run` | one run: public pre-training, then one private pass |
+//! | `leaked` | what the thesis prints as dFIL |
 //! | `tables` | tables 3.1 to 3.3 |
 //! | `sweeps` | figures 3.1 and 3.2 |
 //! | `batch_norm` | what a batch norm over one record returns |
 //! | `informed` | tables 3.4 and A.1, figure 3.4: digits 0 and 1, the models that are attacked |
 //! | `attack` | table 3.5: what the informed adversary reconstructs |
+//! | `seen` | LPIPS of the reconstructions, as it is defined and as it was published |
+//! | `appendix` | figures A.1 to A.29: gradients before and after, step by step |
 
+mod appendix;
 mod attack;
 mod batch_norm;
 mod informed;
+mod leaked;
 mod run;
+mod seen;
 mod sweeps;
 mod tables;
 
+pub(crate) use appendix::appendix;
 pub(crate) use attack::table_3_5;
 pub(crate) use informed::{fig_3_4, table_3_4, table_a_1};
 pub(crate) use sweeps::{fig_3_1, fig_3_2};

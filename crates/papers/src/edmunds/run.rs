@@ -1,11 +1,11 @@
 //! One run of the thesis: pre-trained on public records, then one private pass, in the open, by DP-SGD, pruned, or with what a
 //! perturbation adds.
 
+use super::super::Context;
 use super::super::data::Images;
 use super::super::mueller::said;
-use super::super::{Context, images::summary};
+use super::leaked::Leaked;
 use leakscope::Result;
-use leakscope_core::num::Summary;
 use leakscope_net::engine::evaluate;
 use leakscope_net::leak::Label;
 use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
@@ -57,8 +57,8 @@ pub(super) struct Split {
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) accuracy: f64,
-    /// dFIL as published, over the drawn records.
-    pub(super) dfil: Option<Summary>,
+    /// dFIL by the published formula, over the drawn records.
+    pub(super) dfil: Option<Leaked>,
     /// The perturbation of every step.
     pub(super) steps: Vec<Perturbed>,
 }
@@ -74,33 +74,51 @@ pub(super) struct Effort {
     pub(super) lesson: usize,
     /// Passes over them before the first step.
     pub(super) epochs: u64,
-    /// Probes of every trace.
-    pub(super) probes: usize,
+    /// Runs of what is not perturbed, and of what is, whose means are taken.
+    pub(super) runs: [u64; 2],
 }
 
+/// Gaussian probes of every trace, as published.
+const PROBES: usize = 2;
+
 impl Effort {
+    /// Of linear models: all records, of which perturbations are learned on a part.
     pub(super) fn of(context: &Context<'_>) -> Self {
+        let all = usize::MAX;
         match (context.full, context.synthetic) {
-            (true, _) => {
-                Self { public: usize::MAX, private: usize::MAX, lesson: usize::MAX, epochs: 200, probes: 10 }
+            (true, _) => Self { public: all, private: all, lesson: all, epochs: 200, runs: [3, 3] },
+            (false, false) => Self { public: all, private: all, lesson: 256, epochs: 40, runs: [3, 1] },
+            (false, true) => Self { public: 300, private: 400, lesson: 64, epochs: 4, runs: [1, 1] },
+        }
+    }
+
+    /// Of networks, whose records cost ten times as much, and of sweeps, which are many runs.
+    pub(super) fn small(context: &Context<'_>) -> Self {
+        let usual = Self::of(context);
+        match context.full {
+            true => usual,
+            false => {
+                Self { lesson: usual.lesson.min(128), epochs: usual.epochs.min(20), runs: [1, 1], ..usual }
             }
-            (false, false) => Self { public: 6000, private: 6 * BATCH, lesson: 256, epochs: 40, probes: 6 },
-            (false, true) => Self { public: 300, private: 400, lesson: 64, epochs: 4, probes: 2 },
         }
     }
 
     /// In words, for the page.
     pub(super) fn said(self, context: &Context<'_>) -> String {
+        let runs = |n: u64| if n == 1 { "one run".to_owned() } else { format!("the mean of {n} runs") };
+        let count = |n: usize| if n == usize::MAX { "all".to_owned() } else { format!("at most {n}") };
         match context.full {
-            true => {
-                "All records, epochs and steps as published; one run where the thesis has the mean of three."
-                    .into()
-            }
+            true => "All records, epochs, steps and runs as published.".into(),
             false => format!(
-                "A part of the published size: at most {} public and {} private records, perturbations learned on {} of the \
-                 public records in {} epochs before the first step (published: 200), one run where the thesis has the mean of \
-                 three. `--full` runs all of it.",
-                self.public, self.private, self.lesson, self.epochs
+                "{} public and {} private records. What is not perturbed is {}. Perturbations are learned on {} of the public \
+                 records in {} epochs before the first step (published: all of them, 200) and are {}. The thesis has the mean \
+                 of three runs; `--full` runs all of it.",
+                count(self.public),
+                count(self.private),
+                runs(self.runs[0]),
+                self.lesson,
+                self.epochs,
+                runs(self.runs[1])
             ),
         }
     }
@@ -128,20 +146,48 @@ pub(super) fn records(images: &Images, from: usize, count: usize, outputs: usize
     }
 }
 
-/// The first share of the file is public, the rest private.
+/// Mean and standard deviation of each channel of some images, values between 0 and 1.
+fn channels(images: &Images, count: usize) -> Vec<[f64; 2]> {
+    let c = images.shape[2];
+    let n = (count * images.size() / c).max(1) as f64;
+    let mut sums = vec![[0.0; 2]; c];
+    for (i, &b) in images.pixels[..count * images.size()].iter().enumerate() {
+        let v = f64::from(b) / 255.0;
+        sums[i % c][0] += v / n;
+        sums[i % c][1] += v * v / n;
+    }
+    sums.iter().map(|[m, s]| [*m, (s - m * m).max(1e-12).sqrt()]).collect()
+}
+
+/// The first share of the file is public, the rest private. Photographs are standardised by channel, as in the thesis, here by
+/// the public ones.
 pub(super) fn split((train, test): &(Images, Images), share: f64, effort: Effort) -> Result<Split> {
     let n = train.labels.len();
     let public = ((share * n as f64).round() as usize).clamp(1, n - 1);
     let used = public.min(effort.public);
+    let scale = if train.shape[2] == 1 { vec![[0.0, 1.0]] } else { channels(train, public) };
+    let part = |images: &Images, from: usize, count: usize| -> Result<Data<f32>> {
+        let plain = records(images, from, count, 10)?;
+        if train.shape[2] == 1 {
+            return Ok(plain);
+        }
+        let x = plain.records().iter().zip(scale.iter().cycle());
+        let x = x.map(|(v, [m, s])| (f64::from(*v) - m) / s).map(|v| v as f32).collect();
+        let classes: Vec<u32> = images.labels[from..(from + count).min(images.labels.len())]
+            .iter()
+            .map(|&l| u32::from(l))
+            .collect();
+        Data::classes(plain.input(), x, 10, &classes).map_err(said)
+    };
     Ok(Split {
-        public: records(train, 0, used, 10)?,
-        private: records(train, public, effort.private.min(n - public), 10)?,
-        test: records(test, 0, test.labels.len(), 10)?,
-        lesson: records(train, 0, used.min(effort.lesson), 10)?,
+        public: part(train, 0, used)?,
+        private: part(train, public, effort.private.min(n - public))?,
+        test: part(test, 0, test.labels.len())?,
+        lesson: part(train, 0, used.min(effort.lesson))?,
     })
 }
 
-fn config(context: &Context<'_>, (rate, decay): (f64, f64), batch: usize) -> TrainConfig {
+fn config(seed: u64, (rate, decay): (f64, f64), batch: usize) -> TrainConfig {
     TrainConfig {
         optimizer: Optimizer::adam(),
         learning_rate: rate,
@@ -153,7 +199,7 @@ fn config(context: &Context<'_>, (rate, decay): (f64, f64), batch: usize) -> Tra
         delta: DELTA,
         // tables can be repeated: nothing here is released
         randomness: Randomness::SeededNotPrivate,
-        seed: context.seed,
+        seed,
         divisor: None,
         filter: None,
     }
@@ -163,18 +209,25 @@ fn config(context: &Context<'_>, (rate, decay): (f64, f64), batch: usize) -> Tra
 pub(super) fn pretrained(
     context: &Context<'_>,
     spec: &NetSpec,
-    public: &Data<f32>,
-    recipe: &Recipe,
+    (public, recipe): (&Data<f32>, &Recipe),
+    seed: u64,
 ) -> Result<Network<f32>> {
     let (epochs, rate, decay) = recipe.first;
     let batch = BATCH.min(public.len());
-    let net = Network::new(spec.clone(), context.seed).map_err(said)?;
-    let mut run = Trainer::new(net, public, config(context, (rate, decay), batch)).map_err(said)?;
+    let net = Network::new(spec.clone(), seed).map_err(said)?;
+    let net = net.on(context.device.backend()?).map_err(said)?;
+    let mut run = Trainer::new(net, public, config(seed, (rate, decay), batch)).map_err(said)?;
     for _ in 0..epochs * (public.len() / batch) as u64 {
         context.check()?;
         run.step().map_err(said)?;
     }
     Ok(run.into_network())
+}
+
+/// The same network once more, on the same device.
+fn copied(net: &Network<f32>) -> Result<Network<f32>> {
+    let theta = net.parameters().map_err(said)?;
+    Network::with_parameters(net.spec().clone(), &theta).and_then(|out| out.on(net.backend())).map_err(said)
 }
 
 /// The same network with the smaller half of its parameters frozen.
@@ -183,7 +236,7 @@ pub(super) fn halved(net: &Network<f32>) -> Result<Network<f32>> {
     let mut sizes: Vec<f32> = theta.iter().map(|v| v.abs()).collect();
     sizes.sort_by(f32::total_cmp);
     let least = sizes[sizes.len() / 2];
-    let mut out = Network::with_parameters(net.spec().clone(), &theta).map_err(said)?;
+    let mut out = copied(net)?;
     out.freeze(&theta.iter().map(|v| v.abs() < least).collect::<Vec<bool>>()).map_err(said)?;
     Ok(out)
 }
@@ -198,19 +251,16 @@ pub(super) fn run(
     start: &Network<f32>,
     split: &Split,
     recipe: &Recipe,
-    (method, probes): (Method, usize),
+    (method, seed): (Method, u64),
 ) -> Result<Outcome> {
     let batch = BATCH.min(split.private.len());
-    let mut config = config(context, recipe.private, batch);
+    let mut config = config(seed, recipe.private, batch);
     if method != Method::Open {
         config.privacy = Some(Privacy { clip: Clip::Gelu { bound: recipe.clip }, sigma: recipe.sigma });
-        config.tracking = Tracking::Drawn { probes };
+        config.tracking = Tracking::Drawn { probes: PROBES };
     }
     let net = match method {
-        Method::Open | Method::Private => {
-            let theta = start.parameters().map_err(said)?;
-            Network::with_parameters(start.spec().clone(), &theta).map_err(said)?
-        }
+        Method::Open | Method::Private => copied(start)?,
         Method::Pruned | Method::Perturbed(_) => halved(start)?,
     };
     let mut trainer = Trainer::new(net, &split.private, config).map_err(said)?;
@@ -232,9 +282,5 @@ pub(super) fn run(
         .filter(|b| b.measured > 0)
         .filter_map(|b| b.published.map(|p| factor * p.value / d))
         .collect();
-    Ok(Outcome {
-        accuracy: accuracy(trainer.network(), &split.test)?,
-        dfil: (!all.is_empty()).then(|| summary(&all)),
-        steps,
-    })
+    Ok(Outcome { accuracy: accuracy(trainer.network(), &split.test)?, dfil: Leaked::of(&all), steps })
 }

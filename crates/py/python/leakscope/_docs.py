@@ -43,7 +43,11 @@ PARAMETERS = {
     "text_encoding": "Encoding of text files: ``\"utf-8\"``, ``\"latin-1\"`` or ``\"utf-16\"``.",
     "header": "Whether CSV files have a line of names; without one columns are called ``c1``, ``c2``, …",
     # the model
-    "model": "``\"linear\"``, ``\"logistic\"`` (two classes), ``\"poisson\"`` (counts) or ``\"softmax\"`` (two or more classes).",
+    "model": "``\"linear\"``, ``\"logistic\"`` (two classes), ``\"poisson\"`` (counts), ``\"gamma\"`` (positive numbers), ``\"tweedie\"`` (zeros and "
+             "positive numbers), ``\"squared-hinge\"`` (two classes, a linear support vector machine), ``\"huber\"`` (numbers, some far out) or "
+             "``\"softmax\"`` (two or more classes).",
+    "power": "Power of the variance of a tweedie model, from 1 (Poisson) to 2 (gamma). By default 1.5.",
+    "huber_threshold": "Error beyond which a huber model counts its size alone, in the unit of the target. By default 1.35.",
     "max_classes": "Classes that the target of a softmax model may have.",
     "l2": "Penalty λ ≥ 0 in Σ loss + (nλ/2)‖w‖²; the intercept is not penalised.",
     "fit_intercept": "Whether the model has an intercept.",

@@ -56,7 +56,8 @@ class NetAttack(_OfRecords):
 
 
 @documented(
-    network="The network that is attacked; ``None`` for ``method=\"informed\"``, which trains linear models of its own.",
+    network="The network that is attacked. For ``method=\"informed\"``, which trains models of its own: their kind, a preset (``\"mlp\"``) "
+            "or a network file, a chain of dense layers; ``None`` for linear ones.",
     x="Records: an array of (records, length), (records, height, width) or (records, height, width, channels). For membership "
       "those that the network was trained on.",
     y="Labels: a class number a record, or a vector a record.",
@@ -99,7 +100,7 @@ class NetAttack(_OfRecords):
     seed="Seed of records, starts and noise. By default drawn from the system.",
 )
 def attack_network(
-    network: Network | None,
+    network: Network | str | None,
     x: Any = None,
     y: Any = None,
     *,
@@ -188,11 +189,13 @@ def attack_network(
         return _asked(method, network, x, y, gradient, after, test, request, told)._kept(out)
 
 
-def _asked(method: str, network: Network | None, x: Any, y: Any, gradient: Any, after: Any, test: Any, request: dict[str, Any],
+def _asked(method: str, network: Network | str | None, x: Any, y: Any, gradient: Any, after: Any, test: Any, request: dict[str, Any],
            told: Any) -> NetAttack:
     if method == "informed":
-        if network is not None:
-            raise OptionError("network: the informed adversary trains linear models of its own: give None")
+        if isinstance(network, str):
+            request["network"] = network
+        elif network is not None:
+            raise OptionError("network: the informed adversary trains models of its own: give None, a preset or a network file")
         data = _plain(x, y)
         return NetAttack(_native.attack_informed(request, data, told), data[1].shape[1:])
     if not isinstance(network, Network):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ Path = str | os.PathLike[str]
 OF_A_TABLE = (
     "y", "target", "id", "drop", "categorical", "weights", "group", "columns", "delimiter", "na", "one_hot", "scale", "pca",
     "missing", "positive", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "decimal", "text_encoding", "header",
-    "model", "max_classes", "l2", "fit_intercept", "test", "holdout", "label",
+    "model", "power", "huber_threshold", "max_classes", "l2", "fit_intercept", "test", "holdout", "label",
 )
 
 
@@ -176,16 +177,32 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "positive": None if asked["positive"] is None else level(asked["positive"]),
         "public": public(asked),
         "min_level_count": asked["min_level_count"],
-        "family": asked["model"],
+        "family": _family(asked),
         **({"max_classes": asked["max_classes"]} if "max_classes" in asked else {}),
         "l2": asked["l2"],
         "intercept": asked["fit_intercept"],
+        "intercept_share": asked.get("intercept_share", 0.0),
         "label_secret": secret(asked["label"]),
         "test": reading(test.files, asked) if test is not None and test.files else None,
         "holdout": asked.get("holdout"),
         "seed": asked.get("seed"),
         "redact": asked.get("redact", False),
     }
+
+
+def _family(asked: Mapping[str, Any]) -> Any:
+    """The model as it is written: with its power or its threshold, where it has one."""
+    model, given = asked["model"], None
+    for name, owner in (("power", "tweedie"), ("huber_threshold", "huber")):
+        value = asked.get(name)
+        if value is None:
+            continue
+        if model != owner:
+            raise OptionError(f"{name}={value!r}: it belongs to model={owner!r}, and the model is {model!r}")
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise OptionError(f"{name}={value!r}: expected a number")
+        given = float(value)
+    return model if given is None else f"{model}({given!r})"
 
 
 def _noise_names(asked: Mapping[str, Any], names: Sequence[str]) -> str | None:

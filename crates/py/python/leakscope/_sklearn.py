@@ -7,7 +7,12 @@ nω̄ = Σω, so that
 - ``LinearRegression``: λ = 0
 - ``LogisticRegression(C)``, ``C·Σ ω·loss + ½‖w‖²``: λ = 1/(C·Σω); without a penalty 0
 - the same with more than two classes, ``C·Σ ω·(−log π_y) + ½‖W‖²``: a softmax model with that λ
-- ``PoissonRegressor(alpha)``, ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α
+- ``PoissonRegressor(alpha)``, ``GammaRegressor`` and ``TweedieRegressor`` of a power from 1 to 2 with a logarithmic link,
+  ``Σ ω·(half deviance)/Σω + (α/2)‖w‖²``: λ = α; ``TweedieRegressor(power=0)`` is least squares
+- ``LinearSVC(C)``, ``C·Σ ω(1 ∓ z)₊² + ½(‖w‖² + (b/s)²)`` with s its ``intercept_scaling``: the squared hinge, which is half of that here, with
+  λ = 1/(2C·Σω), and κ = 1/s² of the penalty on the intercept; ``LogisticRegression(solver="liblinear")`` has the same κ
+- ``HuberRegressor(epsilon, alpha)``, ``Σ ω(σ + σH(r/σ)) + α‖w‖²`` with ``H(u) = u²`` within ε: at its σ this is Huber's loss with threshold εσ
+  and λ = ασ/Σω. σ is a minimiser too, and held here: what a record does to it is not counted
 - ``RidgeCV``, ``RidgeClassifier`` (classes as −1 and 1) and ``LogisticRegressionCV`` are these at what they chose; a search is its best
   estimator
 
@@ -32,8 +37,8 @@ from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, lev
 from ._tables import _column as add_column
 from ._tables import _with_roles as with_roles
 
-SUPPORTED = ("Ridge, RidgeCV, RidgeClassifier, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, or a "
-             "Pipeline or search that ends in one of them")
+SUPPORTED = ("Ridge, RidgeCV, RidgeClassifier, LinearRegression, LogisticRegression, LogisticRegressionCV, LinearSVC, HuberRegressor, "
+             "PoissonRegressor, GammaRegressor, TweedieRegressor, or a Pipeline or search that ends in one of them")
 
 
 @dataclass
@@ -53,10 +58,12 @@ class _Model:
     family: str
     l2: float
     weights: np.ndarray[Any, Any] | None
+    #: share of the penalty that the intercept has
+    intercept_share: float = 0.0
 
 
 #: what the estimator says itself
-_ITS_OWN = ("model", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
+_ITS_OWN = ("model", "power", "huber_threshold", "l2", "scale", "one_hot", "pca", "missing", "positive", "drop", "categorical", "holdout", "fit_intercept",
             "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "max_classes")
 
 
@@ -97,7 +104,9 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
         raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {coef.shape[1]}: give the same ones")
     intercept = bool(last.fit_intercept)
     keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
-    if model.family == "logistic":
+    if intercept:
+        keywords["intercept_share"] = model.intercept_share
+    if model.family in ("logistic", "squared-hinge"):
         keywords["positive"] = last.classes_[1]
     if model.family == "softmax":
         keywords["max_classes"] = len(last.classes_)
@@ -233,11 +242,13 @@ def _split(estimator: Any) -> tuple[Any, Any]:
 
 def _check_fitted(model: Any) -> None:
     from sklearn.linear_model import (
-        LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV,
+        GammaRegressor, HuberRegressor, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
+        RidgeClassifier, RidgeClassifierCV, RidgeCV, TweedieRegressor,
     )
+    from sklearn.svm import LinearSVC
 
     if type(model) not in (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV, LinearRegression, LogisticRegression,
-                           LogisticRegressionCV, PoissonRegressor):
+                           LogisticRegressionCV, PoissonRegressor, GammaRegressor, TweedieRegressor, LinearSVC, HuberRegressor):
         raise OptionError(advice(model, SUPPORTED))
     if not hasattr(model, "coef_"):
         raise OptionError(f"{type(model).__name__} is not fitted: call fit(X, y) first")
@@ -254,7 +265,11 @@ def _check_fitted(model: Any) -> None:
 
 def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _Model:
     """Family, penalty and weights; every parametrisation is translated without approximation."""
-    from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
+    from sklearn.linear_model import (
+        GammaRegressor, HuberRegressor, LinearRegression, LogisticRegression, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV,
+        TweedieRegressor,
+    )
+    from sklearn.svm import LinearSVC
 
     given = None
     if weights is not None:
@@ -273,7 +288,47 @@ def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _M
         return _Model("linear", 0.0, given)
     if isinstance(model, LogisticRegression):
         return _logistic(model, target, given, n)
+    if isinstance(model, LinearSVC):
+        return _support_vectors(model, target, given, n)
+    if isinstance(model, HuberRegressor):
+        scale = float(model.scale_)
+        # A stand-in of scale one was not estimated.
+        if hasattr(model, "outliers_"):
+            warnings.warn(f"HuberRegressor: its scale, {scale:.4g}, was estimated along with the coefficients and is held here: what a record "
+                          "does to the coefficients through it is not counted", stacklevel=4)
+        return _Model(f"huber({float(model.epsilon) * scale!r})", float(model.alpha) * scale / _total(given, n), given)
+    if isinstance(model, GammaRegressor):
+        return _Model("gamma", float(model.alpha), given)
+    if isinstance(model, TweedieRegressor):
+        return _Model(_tweedie(model), float(model.alpha), given)
     return _Model("poisson", float(model.alpha), given)
+
+
+def _tweedie(model: Any) -> str:
+    """The family of a power and a link, where the loss is convex."""
+    power, link = float(model.power), model.link
+    if power == 0 and link in ("auto", "identity"):
+        return "linear"
+    if power <= 0 or (link == "identity" and power != 0):
+        raise OptionError(f"TweedieRegressor(power={model.power!r}, link={link!r}): its loss is not convex: expected a power from 1 to 2 with "
+                          "a logarithmic link, or 0 with the identity")
+    if not 1 <= power <= 2:
+        raise OptionError(f"TweedieRegressor(power={model.power!r}): expected a power from 1 to 2, or 0: above 2 the loss is not convex, so that "
+                          "a minimiser need not be the only one")
+    return f"tweedie({power!r})"
+
+
+def _support_vectors(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
+    if model.loss != "squared_hinge" or model.penalty != "l2":
+        raise OptionError(f"LinearSVC(loss={model.loss!r}, penalty={model.penalty!r}): expected loss='squared_hinge' and penalty='l2': leakage "
+                          "needs derivatives, which a hinge and an l1 penalty do not have")
+    given = _with_class_weights(model, target, given)
+    return _Model("squared-hinge", 1 / (2 * float(model.C) * _total(given, n)), given, _share(model))
+
+
+def _share(model: Any) -> float:
+    """Share of the penalty on the intercept: liblinear takes it as the coefficient of a constant column."""
+    return float(model.intercept_scaling) ** -2
 
 
 def _total(weights: np.ndarray[Any, Any] | None, n: int) -> float:
@@ -298,11 +353,6 @@ def _with_class_weights(model: Any, target: np.ndarray[Any, Any], given: Any) ->
 
 
 def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
-    if model.solver == "liblinear" and model.fit_intercept:
-        raise OptionError(
-            "LogisticRegression(solver='liblinear') penalises its intercept, which an audit's model does not: fit it "
-            "with solver='lbfgs', or with fit_intercept=False"
-        )
     penalty = getattr(model, "penalty", "deprecated")
     ratio = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", None)))[0]
     if penalty in ("l1", "elasticnet") and (penalty == "l1" or ratio):
@@ -319,7 +369,7 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
     c = float(chosen[0])
     strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(given, n) * c)
     if np.shape(model.coef_)[0] == 1:
-        return _Model("logistic", strength, given)
+        return _Model("logistic", strength, given, _share(model) if model.solver == "liblinear" else 0.0)
     if model.solver == "liblinear" or getattr(model, "multi_class", "auto") == "ovr":
         raise OptionError("LogisticRegression fitted one class against the others is no softmax model: fit it with "
                           "solver='lbfgs' and without multi_class='ovr'")

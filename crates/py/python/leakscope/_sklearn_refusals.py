@@ -8,9 +8,7 @@ from typing import Any
 _ROUGH = ("Tree", "Forest", "Boost", "Bagging", "Neighbors", "Stacking", "Voting", "LGBM", "XGB", "Isolation")
 _KERNELS = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "GaussianProcess", "KernelRidge", "SVM")
 #: linear models with losses of their own
-_UNKNOWN_LOSSES = {"LinearSVC": "the squared hinge", "LinearSVR": "the ε-insensitive", "HuberRegressor": "Huber's, with a scale",
-                   "GammaRegressor": "the gamma deviance", "TweedieRegressor": "a Tweedie deviance",
-                   "QuantileRegressor": "the pinball", "Perceptron": "the perceptron's", "RANSACRegressor": "of a random subset",
+_UNKNOWN_LOSSES = {"LinearSVR": "the ε-insensitive", "QuantileRegressor": "the pinball", "Perceptron": "the perceptron's", "RANSACRegressor": "of a random subset",
                    "TheilSenRegressor": "of medians", "PassiveAggressiveClassifier": "the hinge"}
 
 
@@ -25,8 +23,7 @@ def advice(model: Any, supported: str) -> str:
         return (f"{name}: it has no η here: a kernel machine is as many coefficients as records, and what a release of it gives away is "
                 f"not known. {play}")
     if name in _UNKNOWN_LOSSES:
-        return (f"{name}: its loss ({_UNKNOWN_LOSSES[name]}) is none of linear, logistic or Poisson regression's, whose leakage is known: "
-                f"fit one of these. {play}")
+        return (f"{name}: its loss ({_UNKNOWN_LOSSES[name]}) is none whose leakage is known: fit one of {supported}. {play}")
     if name == "MLPClassifier" or name == "MLPRegressor":
         return f"{name}: audit it as a network, with leakscope.Network or leakscope.torch. {play}"
     return (f"{name}: what a release of it gives away is not known here: expected a fitted {supported}. For another "

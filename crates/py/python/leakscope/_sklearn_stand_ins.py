@@ -1,7 +1,9 @@
 """Estimators that minimise what a known one does, as that one: stochastic gradients, and elastic nets on their active set.
 
 - ``SGDClassifier(loss="log_loss")``, ``Σ ω·loss/n + (α/2)‖w‖²``: ``LogisticRegression`` with C = 1/(αn)
+- ``SGDClassifier(loss="squared_hinge")``, the same with ``(1 ∓ z)₊²``: ``LinearSVC`` with that C and no penalty on the intercept
 - ``SGDRegressor(loss="squared_error")``, the same with ``½(y − z)²``: ``Ridge`` with alpha = αn
+- ``SGDRegressor(loss="huber", epsilon)``, the same with Huber's loss of threshold ε: ``HuberRegressor`` of scale 1 with alpha = αn
 - ``ElasticNet(alpha, l1_ratio)``, ``Σ ω(y − z)²/(2Σω) + α·l1_ratio·‖w‖₁ + (α(1 − l1_ratio)/2)‖w‖²``, and ``Lasso``: where no
   coefficient is about to leave or enter, the ℓ₁ term is linear, so that the model moves with a record as a ``Ridge`` on the
   columns of its active set does, with alpha = α(1 − l1_ratio)Σω
@@ -59,23 +61,30 @@ def stand_in(steps: Any, model: Any, weights: Any, n: int) -> tuple[Any, Any]:
 
 
 def _stochastic(model: Any, n: int) -> Any:
-    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.linear_model import HuberRegressor, LogisticRegression, Ridge
+    from sklearn.svm import LinearSVC
 
     name, classes = type(model).__name__, hasattr(model, "classes_")
-    wanted = "log_loss" if classes else "squared_error"
-    if model.loss != wanted:
-        raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted!r}: leakage needs a loss with second derivatives that is "
-                          "one of linear, logistic or Poisson regression's")
+    wanted = ("log_loss", "squared_hinge") if classes else ("squared_error", "huber")
+    if model.loss not in wanted:
+        raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted[0]!r} or {wanted[1]!r}: leakage needs second derivatives, and "
+                          "is known for these losses")
     if classes and len(model.classes_) > 2:
         raise OptionError(f"{name} fits one class against the others, which is no softmax model: fit LogisticRegression(solver='lbfgs')")
     if model.penalty not in ("l2", None):
         raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
                           "l1 penalty does not have")
     strength = float(model.alpha) if model.penalty == "l2" else 0.0
+    found: Any
     if classes:
-        found: Any = LogisticRegression(C=1 / (strength * n) if strength else np.inf, fit_intercept=model.fit_intercept,
-                                        class_weight=model.class_weight)
+        kind: Any = LogisticRegression if model.loss == "log_loss" else LinearSVC
+        found = kind(C=1 / (strength * n) if strength else np.inf, fit_intercept=model.fit_intercept, class_weight=model.class_weight)
+        if model.loss == "squared_hinge":
+            found.intercept_scaling = np.inf
         found.classes_ = model.classes_
+    elif model.loss == "huber":
+        found = HuberRegressor(epsilon=float(model.epsilon), alpha=strength * n, fit_intercept=model.fit_intercept)
+        found.scale_ = 1.0
     else:
         found = Ridge(alpha=strength * n, fit_intercept=model.fit_intercept)
     return _with_coefficients(found, model.coef_, model)

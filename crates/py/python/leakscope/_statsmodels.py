@@ -11,7 +11,8 @@ from ._native import DataError, OptionError
 from ._opened import Indicator, Number, Opened, Unopened, checked
 from ._tables import is_frame
 
-SUPPORTED = "results of OLS, WLS, Logit, or GLM (Gaussian, Binomial or Poisson with its canonical link)"
+SUPPORTED = ("results of OLS, WLS, Logit, or GLM (Gaussian, Binomial or Poisson with its canonical link, Gamma or Tweedie of a power from 1 to 2 "
+             "with a logarithmic one)")
 #: a level of a category in a design matrix: ``race[T.white]`` or ``C(race)[T.white]``
 _LEVEL = re.compile(r"^(?:C\((\w+)\)|(\w+))\[T\.(.+)\]$")
 
@@ -30,7 +31,9 @@ def family_of(results: Any) -> str:
         return "logistic"
     if name == "GLM":
         link, family = type(model.family.link).__name__, type(model.family).__name__
-        found = {("Gaussian", "Identity"): "linear", ("Binomial", "Logit"): "logistic", ("Poisson", "Log"): "poisson"}.get((family, link))
+        found = {("Gaussian", "Identity"): "linear", ("Binomial", "Logit"): "logistic", ("Poisson", "Log"): "poisson", ("Gamma", "Log"): "gamma"}.get((family, link))
+        if (family, link) == ("Tweedie", "Log") and 1 <= model.family.var_power <= 2:
+            found = f"tweedie({float(model.family.var_power)!r})"
         if found is None:
             raise OptionError(f"GLM of family {family} with link {link}: expected {SUPPORTED}")
         return found

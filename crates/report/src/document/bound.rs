@@ -45,6 +45,10 @@ pub struct Found {
     /// Errors of estimates that are estimates themselves: no bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typical: Vec<Typical>,
+    /// ε at δ = 1e-5 of private releases, which no success on average shows: at a small sampling rate few records are drawn, and those
+    /// may be laid bare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
     /// Whether the prior was counted from a column of a table, so that the answer tells how often its values occur.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
@@ -193,6 +197,9 @@ pub struct FromData {
     /// move with the secret, which the bounds leave out.
     #[serde(default)]
     pub scaling_given: bool,
+    /// Whether the values are bins of a number, each tried at its mean: values elsewhere in a bin may be guessed more often.
+    #[serde(default)]
+    pub binned: bool,
     /// Data and model.
     pub subject: Subject,
     /// The secret and its values.

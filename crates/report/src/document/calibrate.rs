@@ -25,6 +25,10 @@ pub struct Calibration {
     pub training: Option<Steps>,
     /// What is achieved: on the safe side of the target.
     pub achieved: f64,
+    /// ε at δ = 1e-5 of private training whose target is another: at a small sampling rate few records are drawn, and those may
+    /// be laid bare where an advantage on average is small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
     /// The model, what the noise costs and the seed of the split, for the noise on a table's model.
     #[serde(flatten)]
     pub model: Option<OnModel>,
@@ -156,6 +160,7 @@ impl Calibration {
             sigma: found.sigma,
             training: Some(Steps { rate: found.rate, steps: found.steps, adjacency: found.adjacency }),
             achieved: found.achieved,
+            epsilon: None,
             model: None,
             noise: None,
         }
@@ -170,6 +175,7 @@ impl Calibration {
             sigma,
             training: None,
             achieved,
+            epsilon: None,
             model,
             noise: None,
         }

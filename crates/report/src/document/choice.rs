@@ -190,7 +190,9 @@ impl From<glm::Metric> for Metric {
         match metric {
             glm::Metric::Accuracy => Self::Accuracy,
             glm::Metric::MeanSquaredError => Self::Mse,
-            glm::Metric::Deviance => Self::Deviance,
+            glm::Metric::Deviance | glm::Metric::GammaDeviance | glm::Metric::TweedieDeviance(_) => {
+                Self::Deviance
+            }
         }
     }
 }

@@ -13,6 +13,9 @@ pub struct Beside {
     pub fingerprint: Option<String>,
 }
 
+/// Attributes of each record that a page has room for, most exposed first; the label comes besides.
+pub const ATTRIBUTES: usize = 50;
+
 /// Records of an audit as columns: all of them, or a sample with the most and the least exposed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Explore {
@@ -32,6 +35,8 @@ pub struct Explore {
     pub gradient_norm: Vec<f64>,
     /// η of attributes, by their names as in the audit, and of a secret label.
     pub attributes: Vec<(String, Vec<f64>)>,
+    /// Attributes that are not here, less exposed than those that are.
+    pub left_out: usize,
 }
 
 impl Explore {

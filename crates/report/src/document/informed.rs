@@ -24,6 +24,9 @@ pub struct Informed {
     pub learned: u64,
     /// Targets of the models that were attacked.
     pub attacked: u64,
+    /// Principal components of the parameters that the adversaries read; absent where they read all parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub components: Option<u64>,
     /// How the models were trained.
     pub training: ModelTraining,
     /// ε of such a training at δ; absent without noise.

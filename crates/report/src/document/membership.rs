@@ -4,6 +4,7 @@ use super::net::{DataFacts, NetworkFacts};
 use super::training::Training;
 use crate::figure::{Axis, Claim, Figure, Place, Series};
 use leakscope_core::claim::{Bound, Observed, Theorem};
+use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 
 /// Schema of [`Membership`].
@@ -29,6 +30,9 @@ pub struct Membership {
     pub shadows: u64,
     /// What the run promises; absent where it promises nothing.
     pub promise: Option<Stated>,
+    /// The own ε of the attacked training records, by the accounts that the run kept of them; absent where it kept none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnAccounts>,
     /// Whether the run added noise.
     pub noise: bool,
     /// The run, where the model's folder has it.
@@ -69,6 +73,46 @@ impl Stated {
     }
 }
 
+/// What the run's accounts of single records say of those attacked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OwnAccounts {
+    /// Attacked training records that have an account.
+    pub accounted: u64,
+    /// The own ε, at the δ of the promise.
+    pub epsilon: Summary,
+}
+
+/// The largest mean true-positive rate of records with these ε at a mean false-positive rate, whatever rate an attacker picks
+/// for each of them.
+///
+/// Each record's curve `f(a) = min(e^ε a + δ, 1 − e^{−ε}(1 − δ − a), 1)` is concave and made of straight parts; the mean is
+/// largest where the steepest parts of all are used first.
+pub fn allowed_to_all(epsilons: &[f64], delta: f64, rate: f64) -> Option<f64> {
+    if epsilons.is_empty() {
+        return None;
+    }
+    let n = epsilons.len() as f64;
+    // (slope, length) of the parts
+    let parts = |e: &f64| {
+        let corner = (1.0 - delta) / (1.0 + e.exp());
+        [(e.exp(), corner), ((-e).exp(), (1.0 - delta - corner).max(0.0))]
+    };
+    let mut all: Vec<(f64, f64)> = epsilons.iter().flat_map(parts).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut left, mut found) = (rate.clamp(0.0, 1.0) * n, delta * n);
+    for (slope, length) in all {
+        let used = length.min(left);
+        if used <= 0.0 {
+            continue;
+        }
+        // e^ε may be infinite where the corner is 0
+        found += if slope.is_finite() { slope * used } else { 1.0 };
+        left -= used;
+    }
+    // away from zero by a rounding of the sum
+    Some((found / n * (1.0 + 1e-12)).clamp(0.0, 1.0))
+}
+
 /// Who attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -105,9 +149,18 @@ pub struct Rate {
     pub true_positive: Observed,
     /// What the run's (ε, δ) allows at that rate; absent where it promises nothing.
     pub allowed: Option<Bound>,
+    /// The largest mean rate that the own ε of the attacked training records allow, on the path that the run took; absent where
+    /// the run kept no accounts. Not a promise made beforehand: gradients of another run would have other norms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_allowed: Option<f64>,
 }
 
 impl Rate {
+    /// Whether more was found than the records' own accounts allow, beyond chance.
+    pub fn is_past_own_accounts(&self) -> bool {
+        self.own_allowed.is_some_and(|most| self.true_positive.ci_low > most)
+    }
+
     /// Whether more was found than the run's (ε, δ) allows.
     pub fn is_past_limit(&self) -> bool {
         self.allowed.is_some_and(|b| self.true_positive.value > b.value)
@@ -147,8 +200,12 @@ impl CanaryAudit {
     }
 }
 
-/// True against false positives of every attacker, and what (ε, δ) allows.
-pub fn figures(attacks: &[MembershipAttack], promise: Option<Stated>) -> Vec<Figure> {
+/// True against false positives of every attacker, what (ε, δ) allows, and what the own ε of records and their δ allow.
+pub fn figures(
+    attacks: &[MembershipAttack],
+    promise: Option<Stated>,
+    own: Option<(&[f64], f64)>,
+) -> Vec<Figure> {
     let name = |a: MembershipAttacker| match a {
         MembershipAttacker::Loss => "loss",
         MembershipAttacker::GradientNorm => "norm of the gradient",
@@ -164,6 +221,10 @@ pub fn figures(attacks: &[MembershipAttack], promise: Option<Stated>) -> Vec<Fig
     if let Some(p) = promise {
         series.push(Series::bound("what (ε, δ) allows", rates.iter().map(|&r| (r, p.allows(r)))));
     }
+    if let Some((epsilons, delta)) = own {
+        let points = rates.iter().filter_map(|&r| Some((r, allowed_to_all(epsilons, delta, r)?)));
+        series.push(Series::measured("what the records’ own accounts allow", points.collect::<Vec<_>>()));
+    }
     series.push(Series::measured("a coin", rates.iter().map(|&r| (r, r))));
     vec![Figure {
         id: "roc".into(),
@@ -177,4 +238,35 @@ pub fn figures(attacks: &[MembershipAttack], promise: Option<Stated>) -> Vec<Fig
         levels: vec![],
         chosen: None,
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a search over the rates of every record.
+    #[test]
+    fn the_most_that_accounts_allow_is_found_by_search() {
+        let delta = 1e-3;
+        let one = |e: f64, a: f64| {
+            let p = Stated { epsilon: e, delta };
+            p.allows(a).value
+        };
+        for (e1, e2, rate) in [(0.1, 2.0, 0.05), (1.0, 1.0, 0.2), (0.0, 5.0, 0.01), (3.0, 0.5, 0.6)] {
+            let ours = allowed_to_all(&[e1, e2], delta, rate).unwrap();
+            let searched = (0..=20_000)
+                .map(|i| 2.0 * rate * f64::from(i) / 20_000.0)
+                .filter(|a| *a <= 1.0 && 2.0 * rate - a <= 1.0)
+                .map(|a| 0.5 * (one(e1, a) + one(e2, 2.0 * rate - a)))
+                .fold(0.0, f64::max);
+            assert!((ours - searched).abs() < 1e-3 && ours >= searched - 1e-6, "{ours} {searched}");
+        }
+        // the same ε for all is that of one
+        let same = allowed_to_all(&[1.3; 7], delta, 0.04).unwrap();
+        assert!((same - one(1.3, 0.04)).abs() < 1e-9);
+        assert_eq!(allowed_to_all(&[], delta, 0.1), None);
+        // nothing is learned: as many true as false positives, up to δ
+        assert!((allowed_to_all(&[0.0; 3], 0.0, 0.25).unwrap() - 0.25).abs() < 1e-9);
+        assert!(allowed_to_all(&[800.0], delta, 0.01).unwrap() <= 1.0);
+    }
 }

@@ -144,6 +144,11 @@ impl Tell {
         self.attributes.iter().max_by(more)
     }
 
+    /// What was found of an attribute by its name; nothing where it was not tried.
+    pub fn of_attribute(&self, name: &str) -> Option<&Told> {
+        self.attributes.iter().find(|t| !t.label && t.attribute == name)
+    }
+
     /// The probability of an attribute as it is shown: what is not excluded, or what is known where that is open.
     pub fn shown(&self, told: &Told) -> f64 {
         match told.told_at_least() {

@@ -110,6 +110,7 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             solved_on_data: is_solved(audit),
             rows_of_one: audit.data.rows_of_one.is_some(),
             encoding_of_records: is_read_off(audit),
+            binned: is_binned(audit),
         },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
@@ -129,9 +130,15 @@ fn is_read_off(audit: &Audit) -> bool {
     !audit.data.read_off.is_empty() || secret.is_some_and(|d| d.scaling_given)
 }
 
+/// Whether the page bounds guesses of bins, each tried at one value.
+fn is_binned(audit: &Audit) -> bool {
+    audit.secret.as_ref().and_then(|s| s.data.as_ref()).is_some_and(|d| d.binned)
+}
+
 /// Whether something is open whatever noise is chosen.
 pub(crate) fn is_open_at_any_noise(audit: &Audit) -> bool {
     !untried(audit).is_empty()
+        || is_binned(audit)
         || is_approximate(audit)
         || audit.data.rows_of_one.is_some()
         || is_read_off(audit)

@@ -27,11 +27,12 @@ pub(crate) fn facts(f: &Found) -> Facts {
         noise: if f.sigma.is_some_and(|s| s <= 0.0) { Noise::Absent } else { Noise::Chosen },
         open: Reservations {
             encoding_of_records: f.data.as_ref().is_some_and(|d| d.scaling_given),
+            binned: f.data.as_ref().is_some_and(|d| d.binned),
             ..Reservations::default()
         },
         bounded,
         observed: stronger(observed, optimal),
-        epsilon: at.map(|p| p.epsilon_secret),
+        epsilon: at.map(|p| p.epsilon_secret).or(f.epsilon),
         ..Facts::default()
     }
 }
@@ -86,8 +87,9 @@ pub fn of_bound(f: &Found) -> Verdict {
 
 fn of_table(f: &Found, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span> {
     let worst = f.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).fold(1.0, f64::min);
+    let bins = if d.binned { ", every value taken for the mean of its bin," } else { "" };
     vec![
-        plain(format!("Nobody who goes by the model alone guesses {} of more than ", d.secret.name)),
+        plain(format!("Nobody who goes by the model alone guesses {}{bins} of more than ", d.secret.name)),
         strong(format::share_at_most(best.success)),
         plain(format!(
             " of {} right, in expectation; without the model it is {}. The record that is easiest to guess is guessed with \

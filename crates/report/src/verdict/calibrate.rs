@@ -17,8 +17,12 @@ fn facts(c: &Calibration) -> Facts {
             left_out: Some(left_out(*delta, 1.0 / c.training.map_or(1.0, |t| t.rate))),
             ..Facts::default()
         },
-        Aim::Training(Target::Advantage { .. }) => Facts { membership: Some(c.achieved), ..Facts::default() },
-        Aim::Training(Target::Reconstruction { most_likely, .. }) => guessed(*most_likely),
+        Aim::Training(Target::Advantage { .. }) => {
+            Facts { membership: Some(c.achieved), epsilon: c.epsilon, ..Facts::default() }
+        }
+        Aim::Training(Target::Reconstruction { most_likely, .. }) => {
+            Facts { epsilon: c.epsilon, ..guessed(*most_likely) }
+        }
         Aim::Leakage(Leakage::Guessing { most_likely: Some(most_likely), .. }) => guessed(*most_likely),
         // A rate at one threshold, and η, cover no attacker by themselves; what a guess achieves without the model is not known.
         Aim::Training(Target::TruePositiveRate { .. })

@@ -12,6 +12,7 @@ pub(crate) fn facts(m: &Membership) -> Facts {
     let run = m.training.as_ref().map_or_else(|| stated(m), |t| training_facts(t));
     Facts {
         over_limit: m.canaries.as_ref().is_some_and(|c| c.refutes())
+            || m.attacks.iter().flat_map(|a| &a.points).any(Rate::is_past_own_accounts)
             || past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit()),
         unfinished: run.unfinished || past_limit(m).is_some(),
         observed: most.map(|success| Success { success, baseline: 0.5 }),
@@ -104,6 +105,17 @@ pub fn of_membership(m: &Membership) -> Verdict {
             first.push(plain(format!(
                 " The run’s (ε, δ) allows no attacker more than {}.",
                 format::share_at_most(b.value)
+            )));
+        }
+        if let Some(most) = p.own_allowed {
+            let beaten = if p.is_past_own_accounts() {
+                ", which this attack passes: the other records differ from these, or the accounts are wrong"
+            } else {
+                ""
+            };
+            first.push(plain(format!(
+                " The attacked records’ own accounts allow {}{beaten}.",
+                format::share_at_most(most)
             )));
         }
         sentences.push(first);

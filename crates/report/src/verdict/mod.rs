@@ -172,6 +172,8 @@ pub struct Reservations {
     pub rows_of_one: bool,
     /// Parts of the encoding that were read off the records.
     pub encoding_of_records: bool,
+    /// Bounds on bins of a number, each tried at one value.
+    pub binned: bool,
 }
 
 impl Reservations {
@@ -198,6 +200,11 @@ impl Reservations {
                 self.shape_of_records,
                 "a shape of the noise that was read off the records",
                 "Who sees the covariance may recompute it for each value, which is not counted.",
+            ),
+            line(
+                self.binned,
+                "bins that are tried at their means",
+                "A value elsewhere in its bin may be guessed more often than the bounds say.",
             ),
             line(
                 self.solved_on_data,

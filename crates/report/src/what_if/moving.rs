@@ -292,8 +292,11 @@ pub(super) fn release_command(audit: &Audit) -> String {
         option("drop", &column.name);
     }
     option("model", audit.model.family.name());
+    audit.model.family.parameter().iter().for_each(|(name, value)| option(name, &value.to_string()));
     option("l2", &audit.model.l2.to_string());
-    if let (ModelKind::Logistic, Some([_, high])) = (audit.model.family, d.classes.as_deref()) {
+    if let (ModelKind::Logistic | ModelKind::SquaredHinge, Some([_, high])) =
+        (audit.model.family, d.classes.as_deref())
+    {
         option("positive", high);
     }
     match d.scale {

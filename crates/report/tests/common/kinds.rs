@@ -177,6 +177,7 @@ pub(crate) fn found() -> Found {
         optimal: None,
         estimation: vec![],
         typical: vec![],
+        epsilon: None,
         counted: false,
         data: None,
         figures: vec![figure.clone(), figure],

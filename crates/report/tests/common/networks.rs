@@ -353,6 +353,7 @@ pub(crate) fn members(
                 false_positive: Observed::of_rare_hits(1, 1000, 1),
                 true_positive: Observed::of_rare_hits(hits, 1000, 1),
                 allowed: promise.map(|p| p.allows(rate)),
+                own_allowed: epsilon.and_then(|e| allowed_to_all(&[0.1 * e, 0.5 * e, e], 1e-5, rate)),
             })
             .to_vec(),
         curve: (1..20).map(|k| [0.05 * f64::from(k), 0.05 * f64::from(k)]).collect(),
@@ -371,9 +372,14 @@ pub(crate) fn members(
         others: 1000,
         shadows: 16,
         promise,
+        own: epsilon.map(|e| {
+            let mut all = leakscope_core::num::Distribution::default();
+            all.extend(&[0.1 * e, 0.5 * e, e]);
+            OwnAccounts { accounted: 3, epsilon: all.summary() }
+        }),
         noise: epsilon.is_some(),
         training: None,
-        figures: figures(&attacks, promise),
+        figures: figures(&attacks, promise, None),
         attacks,
         canaries: Some(CanaryAudit {
             canaries: 500,
@@ -414,6 +420,7 @@ pub(crate) fn informed(identified: f64, sigma: f64) -> leakscope_report::informe
         known: 1000,
         learned: 9500,
         attacked: 500,
+        components: Some(512),
         training: ModelTraining {
             optimizer: "Adam".into(),
             learning_rate: 0.1,

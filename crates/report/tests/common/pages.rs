@@ -19,7 +19,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         [(Attacker::WhiteBox, 0.1, 0.9), (Attacker::WhiteBox, 10.0, 0.5), (Attacker::BlackBox, 0.1, 0.8)];
     vec![
         ("audit", page(&hostile())),
-        ("wide audit", page(&wide(5_000))),
+        ("wide audit", wide_and_explored(5_000, 300)),
         ("explored audit", explored()),
         ("balance", balance_page(&balanced(&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations))),
         ("attack", attack_page(&attacked(&attacks))),
@@ -68,6 +68,7 @@ fn explored() -> String {
         loss: values(&|i| (i as f64 * 0.7).sin().abs()),
         gradient_norm: values(&|i| 0.1 + (i as f64 * 0.3).cos().abs()),
         attributes: vec![("age".to_owned(), values(&|i| 0.5 * eta(i)))],
+        left_out: 0,
     };
     let beside = Beside {
         records: Some(records),
@@ -82,7 +83,7 @@ fn explored() -> String {
 pub(crate) fn wide(columns: usize) -> Audit {
     let mut audit = hostile();
     let attribute = audit.attributes[0].clone();
-    let name = |k: usize| format!("a column with an ordinary name, number {k}");
+    let name = |k: usize| format!("an ordinary column, number {k}");
     audit.attributes = (0..columns)
         .map(|k| leakscope_report::audit::Attribute {
             name: name(k),
@@ -105,5 +106,42 @@ pub(crate) fn wide(columns: usize) -> Audit {
         })
         .collect();
     audit.tell = Some(tell);
+    audit.inference = Some(leakscope_report::noise::Inference {
+        sampling: leakscope_core::fisher::noise::Sampling::Sandwich,
+        level: 0.95,
+        original_units: true,
+        coefficients: (0..columns)
+            .map(|k| leakscope_report::noise::Coefficient {
+                name: name(k),
+                estimate: 1.0 / (k + 1) as f64,
+                sampling_error: 0.1,
+                noise_error: 0.1,
+                standard_error: 0.02_f64.sqrt(),
+                low: -0.3,
+                high: 1.3,
+                p_value: 0.1,
+            })
+            .collect(),
+    });
     audit
+}
+
+/// The same with its records one by one: as many attributes as an audit keeps.
+pub(crate) fn wide_and_explored(columns: usize, n: usize) -> String {
+    let audit = wide(columns);
+    let values = |f: &dyn Fn(usize) -> f64| (0..n).map(f).collect::<Vec<f64>>();
+    let eta = |i: usize| 0.02 + 0.9 * (i as f64 / n as f64).powi(6);
+    let kept = audit.attributes.iter().take(leakscope_report::explore::ATTRIBUTES);
+    let records = Explore {
+        rows: n as u64,
+        ids: (0..n).map(|i| format!("P-{i:03}")).collect(),
+        eta: values(&eta),
+        dfil: values(&|i| eta(i).powi(2) / 7.0),
+        loss: values(&|i| (i as f64 * 0.7).sin().abs()),
+        gradient_norm: values(&|i| 0.1 + (i as f64 * 0.3).cos().abs()),
+        attributes: kept.map(|a| (a.name.clone(), values(&|i| 0.5 * eta(i)))).collect(),
+        left_out: columns.saturating_sub(leakscope_report::explore::ATTRIBUTES),
+        ..Explore::default()
+    };
+    page_with(&audit, &Beside { records: Some(records), ..Beside::default() })
 }

@@ -67,6 +67,7 @@ const DOCUMENTS: &[Document] = &[
     of("bound", &[REPORT, "document", "bound"], "Found", PLAIN, Depends),
     of("calibrate", &[REPORT, "document", "calibrate"], "Calibration", PLAIN, Depends),
     of("compare", &[REPORT, "document", "comparison"], "Comparison", PLAIN, Owner),
+    of("devices", &["leakscope", "net", "device"], "Listed", PLAIN, Anybody),
     of("ledger", &["leakscope", "release", "ledger"], "Ledger", PLAIN, Anybody),
     of("model", &[REPORT, "document", "release"], "PublishedModel", Some("MODEL_SCHEMA"), Anybody),
     of("net-audit", &[REPORT, "document", "net"], "NetAudit", Some("AUDIT_SCHEMA"), Owner),

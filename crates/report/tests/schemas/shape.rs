@@ -228,8 +228,12 @@ impl<'a> Shapes<'a> {
     fn inline(&mut self, ty: &Type, module: &[String]) -> Value {
         match ty {
             Type::Path(path) => {
-                let id = self.resolve(&path.path, module);
-                self.definition(&id)
+                let names: Vec<String> = path.path.segments.iter().map(|s| s.ident.to_string()).collect();
+                match self.sources.find(module, &names) {
+                    Some(id) => self.definition(&id),
+                    // A type of the language, as a kind of model is written as text.
+                    None => self.of(ty, module),
+                }
             }
             other => self.of(other, module),
         }

@@ -90,6 +90,20 @@ pub enum TargetError {
         /// The target.
         column: String,
     },
+    /// A target that must be positive is not.
+    #[error(
+        "{place}: target `{column}` is {}: a gamma model takes numbers above zero alone: leave such rows out, or choose \
+         ⟨model=tweedie⟩, which takes zeros",
+        leakscope_core::error::shown(*value)
+    )]
+    NotPositive {
+        /// Where.
+        place: Place,
+        /// The target.
+        column: String,
+        /// The value.
+        value: f64,
+    },
     /// A count is negative.
     #[error(
         "{place}: target `{column}` is {}: counts must be zero or more (they need not be whole)",

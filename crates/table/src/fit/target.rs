@@ -21,19 +21,22 @@ pub(super) fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOpti
     let coding = match (codes, options.target) {
         (Some(codes), _) => two_classes(&column(), classes, codes, options.positive.as_deref())?,
         (None, TargetKind::Count) => TargetCoding::Count,
+        (None, TargetKind::Positive) => TargetCoding::Positive,
         (None, TargetKind::Classes { .. }) => {
             let coded = |(code, class)| Class { code: code as f64, ..class };
             TargetCoding::Classes(classes.into_iter().enumerate().map(coded).collect())
         }
         (None, TargetKind::Number { .. } | TargetKind::TwoClass01) => TargetCoding::Number,
     };
-    if let (Some(value), TargetCoding::Number | TargetCoding::Count | TargetCoding::Classes(_)) =
-        (&options.positive, &coding)
+    if let (
+        Some(value),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive | TargetCoding::Classes(_),
+    ) = (&options.positive, &coding)
     {
         return Err(TargetError::PositiveUnused { value: value.clone(), column: column() }.into());
     }
     let origin = match (&coding, &facts.levels) {
-        (TargetCoding::Number | TargetCoding::Count, _) => Origin::Given,
+        (TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive, _) => Origin::Given,
         (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), Some(_)) => facts.levels_origin,
         (TargetCoding::TwoClass { .. } | TargetCoding::Classes(_), None) => Origin::ReadOffData,
     };
@@ -76,7 +79,10 @@ fn two_codes(
         TargetKind::Count if kind == Kind::Category => {
             text(or_classes("counts, numbers that are zero or more (⟨model=softmax⟩ takes classes)"))
         }
-        TargetKind::Number { .. } | TargetKind::Count => Ok(None),
+        TargetKind::Positive if kind == Kind::Category => {
+            text(or_classes("numbers above zero (⟨model=softmax⟩ takes classes)"))
+        }
+        TargetKind::Number { .. } | TargetKind::Count | TargetKind::Positive => Ok(None),
     }
 }
 

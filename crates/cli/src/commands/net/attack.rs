@@ -18,7 +18,7 @@ use std::process::ExitCode;
 enum Method {
     /// Reconstruct records from their gradients
     Inversion,
-    /// Learn the last record from the parameters of models trained on it and on known ones (linear models; needs no --model)
+    /// Learn the last record from the parameters of models trained on it and on known ones (needs no --model)
     Informed,
     /// Tell who was among the training records, and bound ε of the run from below
     Membership,
@@ -61,6 +61,10 @@ pub(crate) struct Args {
     /// Attack the difference to the weights in this folder instead: the same network after local steps
     #[arg(long, value_name = "DIR", conflicts_with = "data")]
     after: Option<PathBuf>,
+    /// Informed: the models that are trained, a preset (linear, mlp, mlp-attack) or a network file: a chain of dense layers
+    /// [default: linear]
+    #[arg(long, value_name = "NAME|FILE")]
+    network: Option<String>,
     /// Informed: use only records of these classes [default: all]
     #[arg(long, value_name = "C,…", value_delimiter = ',')]
     classes: Vec<u32>,
@@ -204,6 +208,7 @@ impl Args {
         Ok(InformedRequest {
             data: self.data.clone(),
             limit: self.limit,
+            network: self.network.clone().unwrap_or(usual.network),
             classes: self.classes.clone(),
             known: self.known.unwrap_or(usual.known),
             learn: self.learn.unwrap_or(usual.learn),
@@ -229,7 +234,7 @@ impl Args {
     /// Refuses options of one method in another.
     fn check(&self) -> Result<()> {
         use Method::{Informed, Inversion, Membership};
-        let owned: [(&str, bool, &[Method]); 21] = [
+        let owned: [(&str, bool, &[Method]); 22] = [
             ("model", self.model.is_some(), &[Inversion, Membership]),
             ("gradient", self.gradient.is_some(), &[Inversion]),
             ("after", self.after.is_some(), &[Inversion]),
@@ -242,6 +247,7 @@ impl Args {
             ("records", self.records.is_some(), &[Inversion, Membership]),
             ("test", !self.test.is_empty(), &[Membership]),
             ("canaries", self.canaries > 0, &[Membership]),
+            ("network", self.network.is_some(), &[Informed]),
             ("classes", !self.classes.is_empty(), &[Informed]),
             ("known", self.known.is_some(), &[Informed]),
             ("learn", self.learn.is_some(), &[Informed]),

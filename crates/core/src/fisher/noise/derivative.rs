@@ -3,11 +3,11 @@
 use super::generate::{Dual, Generator};
 use super::group::{Group, squares};
 use super::information::{Derivative, Through};
-use super::moved::{Sums, slice, third};
+use super::moved::{Sums, slice};
 use super::white::{White, add_pair, sandwich};
 use super::worst::{Record, jacobian};
 use crate::Result;
-use crate::glm::{C, Fit};
+use crate::glm::Fit;
 use crate::linalg::{axpy, dot, norm, times};
 
 /// An atom with what its derivative needs: `k = ω(aθ x + r β + cυ x)`.
@@ -98,7 +98,7 @@ impl<'a> Columns<'a> {
         for l in 0..p {
             let dh = slice(&sums.cubes[0], l, p);
             let da: Vec<f64> = slice(&sums.cubes[1], l, p).iter().map(|v| v * self.cost_share).collect();
-            let cube = slice(&sums.cubes[2], l, p);
+            let (cube, of_label) = (slice(&sums.cubes[2], l, p), slice(&sums.cubes[3], l, p));
             let ds = &sums.slope[l * p..(l + 1) * p];
             let dbw = &self.bb[l * p..(l + 1) * p];
             let mut dk = vec![0.0; p * p];
@@ -110,15 +110,16 @@ impl<'a> Columns<'a> {
                     let whole = 2.0 * sums.s[l] * self.bb[ij]
                         + pairs
                         + 2.0 * self.bw[l] * sums.curved[ij]
-                        + 2.0 * self.w2 * cube[ij];
+                        + 2.0 * self.w2 * cube[ij]
+                        + 2.0 * self.l2 * of_label[ij];
                     dk[ij] = self.share * whole;
                 }
             }
             for (bound, (_, record)) in self.atoms.iter().zip(&dual.atoms) {
                 let (k, z) = (self.kernel(bound, record), dot(&record.x, &self.fit.w));
                 let t = self.fit.family.terms(z, record.y);
-                let (dz, a1) = (record.x[l], third(self.fit.family, z, t.a));
-                let on_x = a1 * dz * bound.theta + t.a * bound.beta[l];
+                let (dz, (a1, c1)) = (record.x[l], self.fit.family.third(z, t));
+                let on_x = dz * (a1 * bound.theta + c1 * bound.upsilon) + t.a * bound.beta[l];
                 let change: Vec<f64> =
                     (0..p).map(|j| record.omega * (on_x * record.x[j] + t.a * dz * bound.beta[j])).collect();
                 add_pair(&mut dk, bound.weight, &k, &change);
@@ -131,7 +132,7 @@ impl<'a> Columns<'a> {
     /// `k = ω(aθ x + r β + cυ x)`: an atom is `−H⁻¹k`.
     fn kernel(&self, bound: &Bound, record: &Record) -> Vec<f64> {
         let t = self.fit.family.terms(dot(&record.x, &self.fit.w), record.y);
-        let on_x = t.a * bound.theta + C * bound.upsilon;
+        let on_x = t.a * bound.theta + t.c * bound.upsilon;
         record.x.iter().zip(&bound.beta).map(|(x, b)| record.omega * (on_x * x + t.r * b)).collect()
     }
 
@@ -139,9 +140,9 @@ impl<'a> Columns<'a> {
     /// triangle of X.
     fn add_change(&self, local: &Local<'_>, (epsilon, dy): (Vec<f64>, f64), x: &mut [f64]) {
         let (p, omega) = (self.p, local.omega);
-        let (a, r) = (local.a, local.r);
+        let (a, r, c) = (local.a, local.r, local.c);
         let dz = dot(&epsilon, &self.fit.w);
-        let (da, dr) = (local.a1 * dz, a * dz + C * dy);
+        let (da, dr, dc) = (local.a1 * dz + local.c1 * dy, a * dz + c * dy, local.c1 * dz);
         let (eh, er) = (times(&self.white.n, &epsilon), times(&self.white.r, &epsilon));
         let (xh, xr, bh) = (&local.xh, &local.xr, &self.nbw);
         // Symmetric pairs c(uvᵀ + vuᵀ) of dM, and those of dA.
@@ -154,15 +155,15 @@ impl<'a> Columns<'a> {
             (-omega * a, xh, &em),
             (share * (da * r + a * dr), xh, bh),
             (share * a * r, &eh, bh),
-            (share * a * da * self.w2, xh, xh),
-            (share * (a * a * self.w2 + self.l2), &eh, xh),
+            (share * (a * da * self.w2 + c * dc * self.l2), xh, xh),
+            (share * (a * a * self.w2 + c * c * self.l2), &eh, xh),
         ];
         let own: Vec<(f64, Vec<f64>)> = local
             .atoms
             .iter()
             .map(|(bound, _, betah)| {
-                let on_x = da * bound.theta;
-                let on_e = a * bound.theta + C * bound.upsilon;
+                let on_x = da * bound.theta + dc * bound.upsilon;
+                let on_e = a * bound.theta + c * bound.upsilon;
                 let change = (0..p).map(|j| omega * (on_x * xh[j] + on_e * eh[j] + dr * betah[j])).collect();
                 (bound.weight, change)
             })
@@ -223,7 +224,10 @@ pub(super) struct Local<'a> {
     omega: f64,
     r: f64,
     a: f64,
+    c: f64,
+    /// `∂a/∂z` and `∂c/∂z`.
     a1: f64,
+    c1: f64,
     /// `Nx` and `Rx`.
     xh: Vec<f64>,
     xr: Vec<f64>,
@@ -235,13 +239,16 @@ impl<'a> Local<'a> {
     fn new(derivative: &'a Columns<'_>, row: u64, record: &Record) -> Self {
         let z = dot(&record.x, &derivative.fit.w);
         let t = derivative.fit.family.terms(z, record.y);
+        let (a1, c1) = derivative.fit.family.third(z, t);
         let on = |v: &[f64]| times(&derivative.white.n, v);
         let own = derivative.atoms.iter().filter(|b| b.row == row);
         Self {
             omega: record.omega,
             r: t.r,
             a: t.a,
-            a1: third(derivative.fit.family, z, t.a),
+            c: t.c,
+            a1,
+            c1,
             xh: on(&record.x),
             xr: times(&derivative.white.r, &record.x),
             atoms: own.map(|b| (b, on(&derivative.kernel(b, record)), on(&b.beta))).collect(),

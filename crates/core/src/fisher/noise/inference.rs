@@ -250,6 +250,13 @@ pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Re
             squares / (weight - p as f64)
         }
         (Sampling::Sandwich, _) | (Sampling::Model, Family::Logistic | Family::Poisson) => 1.0,
+        (Sampling::Model, Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_)) => {
+            return Err(Error::NotApplicable {
+                what: "model-based standard errors",
+                setting: "a loss that is no likelihood with a known dispersion",
+                advice: "take those of a sandwich",
+            });
+        }
     };
     let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
     let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);

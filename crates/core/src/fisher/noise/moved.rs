@@ -1,22 +1,12 @@
 //! Sums over the rows that a change of the minimiser moves: of third order where the curvature varies.
 
 use crate::Result;
-use crate::glm::{Family, Fit};
+use crate::glm::Fit;
 use crate::linalg::{axpy, dot, gram_add_lower, matmul_transposed, mirror_lower};
 use crate::rows::{Block, Rows};
 
 /// Rows whose products of pairs are formed together.
 const TOGETHER: usize = 128;
-
-/// `∂a/∂z`.
-pub(super) fn third(family: Family, z: f64, a: f64) -> f64 {
-    match family {
-        Family::Linear => 0.0,
-        // a(1 − 2s) = −a tanh(z/2)
-        Family::Logistic => -a * (0.5 * z).tanh(),
-        Family::Poisson => a,
-    }
-}
 
 /// Sums over the rows that a change of w moves.
 pub(super) struct Sums {
@@ -25,27 +15,29 @@ pub(super) struct Sums {
     pub(super) s: Vec<f64>,
     pub(super) slope: Vec<f64>,
     pub(super) curved: Vec<f64>,
-    /// `Σωa'`, `Σa'`, `Σω²aa'` times `x ⊗ (xxᵀ)`, p × p(p+1)/2 each; empty where the curvature is constant.
-    pub(super) cubes: [Vec<f64>; 3],
+    /// `Σωa'`, `Σa'`, `Σω²aa'`, `Σω²cc'` times `x ⊗ (xxᵀ)`, p × p(p+1)/2 each; empty where the curvature, or c, is constant.
+    pub(super) cubes: [Vec<f64>; 4],
 }
 
 impl Sums {
-    fn new(p: usize, constant: bool) -> Self {
-        let cube = || vec![0.0; if constant { 0 } else { p * p * (p + 1) / 2 }];
+    fn new(fit: &Fit) -> Self {
+        let (p, family) = (fit.w.len(), fit.family);
+        let cube = |constant: bool| vec![0.0; if constant { 0 } else { p * p * (p + 1) / 2 }];
+        let of_a = || cube(family.constant_curvature());
         Self {
             n: 0,
             s: vec![0.0; p],
             slope: vec![0.0; p * p],
             curved: vec![0.0; p * p],
-            cubes: [cube(), cube(), cube()],
+            cubes: [of_a(), of_a(), of_a(), cube(family.constant_coupling())],
         }
     }
 
     pub(super) fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
-        let (p, constant) = (fit.w.len(), fit.family.constant_curvature());
-        let mut total = Self::new(p, constant);
+        let p = fit.w.len();
+        let mut total = Self::new(fit);
         rows.fold(
-            || (Self::new(p, constant), Scratch::default()),
+            || (Self::new(fit), Scratch::default()),
             |(sums, scratch), block| {
                 sums.add(fit, block, scratch);
                 Ok(())
@@ -71,10 +63,11 @@ impl Sums {
             let (x, omega) = (block.row(i), block.weight_of(i));
             let z = dot(x, &fit.w);
             let t = fit.family.terms(z, block.y[i]);
-            let (a1, omega2) = (third(fit.family, z, t.a), omega * omega);
+            let ((a1, c1), omega2) = (fit.family.third(z, t), omega * omega);
             axpy(omega2 * t.a * t.r, x, &mut self.s);
-            let values =
-                [omega2 * (t.a * t.a + t.r * a1), omega2 * t.a * t.a, omega * a1, a1, omega2 * t.a * a1];
+            let squares = [omega2 * (t.a * t.a + t.r * a1), omega2 * t.a * t.a];
+            let cubes = [omega * a1, a1, omega2 * t.a * a1, omega2 * t.c * c1];
+            let values = squares.into_iter().chain(cubes);
             scratch.weights.iter_mut().zip(values).for_each(|(w, v)| w.push(v));
         }
         self.n += block.len() as u64;
@@ -92,7 +85,7 @@ impl Sums {
                 let x = block.row(i);
                 (0..p).for_each(|j| scratch.pairs.extend(x[..=j].iter().map(|v| v * x[j])));
             }
-            for (weights, cube) in cubes.iter().zip(&mut self.cubes) {
+            for (weights, cube) in cubes.iter().zip(&mut self.cubes).filter(|(_, cube)| !cube.is_empty()) {
                 scratch.weighted.clear();
                 for (i, weight) in weights[first..last].iter().enumerate() {
                     scratch.weighted.extend(block.row(first + i).iter().map(|v| v * weight));
@@ -112,7 +105,7 @@ impl Sums {
 
 #[derive(Default)]
 struct Scratch {
-    weights: [Vec<f64>; 5],
+    weights: [Vec<f64>; 6],
     gram: Vec<f64>,
     pairs: Vec<f64>,
     weighted: Vec<f64>,

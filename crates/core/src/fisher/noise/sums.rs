@@ -40,8 +40,8 @@ struct Sums {
     s: Vec<f64>,
     /// `Σω²a² xxᵀ`.
     curved: Vec<f64>,
-    /// `Σω² xxᵀ`.
-    plain: Vec<f64>,
+    /// `Σω²c² xxᵀ`.
+    labels: Vec<f64>,
     /// `Σa xxᵀ`.
     cost: Vec<f64>,
 }
@@ -49,7 +49,7 @@ struct Sums {
 impl Sums {
     fn new(p: usize) -> Self {
         let square = || vec![0.0; p * p];
-        Self { p, rows: 0, r2: 0.0, s: vec![0.0; p], curved: square(), plain: square(), cost: square() }
+        Self { p, rows: 0, r2: 0.0, s: vec![0.0; p], curved: square(), labels: square(), cost: square() }
     }
 
     fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Sums {
             || (Self::new(p), Vec::new()),
             |(sums, scratch), block| {
                 let n = block.len();
-                let (mut a2, mut o2, mut a1) =
+                let (mut a2, mut c2, mut a1) =
                     (Vec::with_capacity(n), Vec::with_capacity(n), Vec::with_capacity(n));
                 for i in 0..n {
                     let t = fit.family.terms(dot(block.row(i), &fit.w), block.y[i]);
@@ -70,12 +70,12 @@ impl Sums {
                     sums.r2 += omega2 * t.r * t.r;
                     axpy(omega2 * t.a * t.r, block.row(i), &mut sums.s);
                     a2.push(omega2 * t.a * t.a);
-                    o2.push(omega2);
+                    c2.push(omega2 * t.c * t.c);
                     a1.push(t.a);
                 }
                 sums.rows += n as u64;
                 gram_add_lower(&block.x, Some(&a2), p, scratch, &mut sums.curved);
-                gram_add_lower(&block.x, Some(&o2), p, scratch, &mut sums.plain);
+                gram_add_lower(&block.x, Some(&c2), p, scratch, &mut sums.labels);
                 gram_add_lower(&block.x, Some(&a1), p, scratch, &mut sums.cost);
                 Ok(())
             },
@@ -84,7 +84,7 @@ impl Sums {
                 total.r2 += sums.r2;
                 axpy(1.0, &sums.s, &mut total.s);
                 axpy(1.0, &sums.curved, &mut total.curved);
-                axpy(1.0, &sums.plain, &mut total.plain);
+                axpy(1.0, &sums.labels, &mut total.labels);
                 axpy(1.0, &sums.cost, &mut total.cost);
                 Ok(())
             },
@@ -92,7 +92,7 @@ impl Sums {
         if total.rows == 0 {
             return Err(Error::Empty);
         }
-        for gram in [&mut total.curved, &mut total.plain, &mut total.cost] {
+        for gram in [&mut total.curved, &mut total.labels, &mut total.cost] {
             mirror_lower(gram, p);
         }
         Ok(total)
@@ -119,7 +119,7 @@ impl Sums {
                         + self.s[i] * bw[j]
                         + bw[i] * self.s[j]
                         + w2 * self.curved[ij]
-                        + group.label * group.label * self.plain[ij];
+                        + group.label * group.label * self.labels[ij];
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::{Group, Protected, Target};
 use crate::Result;
 use crate::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use crate::fisher::{Directions, Geometry, Records, Release};
-use crate::glm::{C, Fit, Fitted};
+use crate::glm::{Fit, Fitted};
 use crate::linalg::{dot, matmul, matmul_by_transposed, matmul_transposed, symmetric_eigen};
 use crate::rows::{Block, Rows};
 use crate::vector::{RowProducts, dispatch};
@@ -184,7 +184,7 @@ fn inner(fit: &Fit, group: &Group, record: &Record) -> Vec<f64> {
     }
     if group.labels > 0 {
         let last = group.count * p;
-        (0..p).for_each(|j| inner[last + j] = record.omega * group.label * C * record.x[j]);
+        (0..p).for_each(|j| inner[last + j] = record.omega * group.label * t.c * record.x[j]);
     }
     inner
 }

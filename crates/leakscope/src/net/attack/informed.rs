@@ -4,6 +4,7 @@ use super::super::data::{Part, Reading, Source};
 use super::super::memory::NetArrays;
 use super::super::{ReleaseRequest, clip_facts};
 use super::inversion::lpips;
+use super::models::Models;
 use super::statistics::mean;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
@@ -11,15 +12,15 @@ use leakscope_core::claim::Observed;
 use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, Network, Shape,
-    attack::informed::{Examples, Learning, Linear, Rest, by_label, by_network, by_ridge, train_many},
+    attack::informed::{Examples, Learning, Rest, by_label, by_network, by_ridge, projected},
     leak::Label,
     preset,
     quality::{Lpips, Quality, Range, mse, quality},
     random::{Generator, Purpose},
-    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
+    train::{Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
 };
 use leakscope_report::informed::{Adversary, Informed, InformedAttack, ModelTraining, SCHEMA};
-use leakscope_report::net::{DataFacts, InformedPictures, NetworkFacts, Picture, informed_page, to_json};
+use leakscope_report::net::{DataFacts, InformedPictures, Picture, informed_page, to_json};
 use leakscope_table::{Hooks, RecordsFormat, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,10 @@ use std::time::Instant;
 
 /// Targets shown on the page.
 const SHOWN: usize = 10;
+/// The preset of the thesis.
+pub(super) const LINEAR: &str = "linear";
+/// Principal components of the parameters that an adversary against networks reads, at most.
+const COMPONENTS: usize = 512;
 
 /// The attack as a user asks for it. The defaults are those of the thesis (Edmunds 2024, §3.2).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +41,8 @@ pub struct InformedRequest {
     pub data: Vec<PathBuf>,
     /// Use only the first records of them.
     pub limit: Option<usize>,
+    /// The models that are trained: a preset or a network file, a chain of dense layers.
+    pub network: String,
     /// Use only records of these classes; none: all.
     pub classes: Vec<u32>,
     /// Records that the adversary knows.
@@ -81,6 +88,7 @@ impl Default for InformedRequest {
         Self {
             data: vec![],
             limit: None,
+            network: LINEAR.into(),
             classes: vec![],
             known: 1000,
             learn: 9500,
@@ -290,20 +298,25 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         return Err(Failure::option("learn", message));
     }
     let lpips = request.lpips.as_deref().map(|file| lpips(file, pool.shape)).transpose()?;
-    let model = model(request, pool, seed)?;
+    let model = Models::new(request, (pool.shape, pool.outputs), seed)?;
     let all = pool.part(known, learn + targets);
     let total = (learn + targets) as u64;
     let watch = |done: u64| {
         hooks.report(Stage::Pass, done.min(total), total);
         !hooks.interrupted()
     };
-    let features = match train_many(&model, &pool.part(0, known), &all, seed, &watch) {
+    let features = match model.train(&pool.part(0, known), &all, seed, &watch) {
         Err(_) if hooks.interrupted() => return Err(Failure::Interrupted),
         other => other?,
     };
     let training_seconds = started.elapsed().as_secs_f64();
-    let (train, test) =
+    let (mut train, mut test) =
         (examples(&features, &all, &model, 0, learn), examples(&features, &all, &model, learn, targets));
+    let mut components = None;
+    if !model.is_linear() {
+        let (a, b, kept) = projected(&train, &test, COMPONENTS)?;
+        (train, test, components) = (a, b, Some(kept as u64));
+    }
     let mut found =
         vec![(Adversary::Labels, by_label(&train, &test)?), (Adversary::Ridge, by_ridge(&train, &test)?)];
     if request.epochs > 0 {
@@ -329,7 +342,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         .collect::<Result<_>>()?;
     let document = Informed {
         schema: SCHEMA.into(),
-        network: facts(pool, &model),
+        network: model.facts(pool.shape),
         data: DataFacts {
             files: pool.files.clone(),
             records: n as u64,
@@ -340,6 +353,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         known: known as u64,
         learned: learn as u64,
         attacked: targets as u64,
+        components,
         training: training(request, &model),
         epsilon: epsilon(request, &model, known + 1)?,
         delta: request.delta,
@@ -362,40 +376,13 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     Ok(InformedOutcome { document, pictures, reconstructions, targets: test.records, written: vec![] })
 }
 
-/// The models: one start for all, of which the largest parameters are trained.
-fn model(request: &InformedRequest, pool: &Pool, seed: u64) -> Result<Linear> {
-    let (d, k) = (pool.shape.len(), pool.outputs);
-    let mut rng = Generator::new(seed, Purpose::Weights, 0);
-    // Glorot and Bengio 2010 for weights, N(0, 0.01²) for biases
-    let scale = (2.0 / (d + k) as f64).sqrt();
-    let start: Vec<f64> =
-        (0..k * (d + 1)).map(|i| rng.normal() * if i % (d + 1) == d { 1e-2 } else { scale }).collect();
-    let mut sizes: Vec<f64> = start.iter().map(|v| v.abs()).collect();
-    sizes.sort_by(|a, b| b.total_cmp(a));
-    let kept = ((request.density * sizes.len() as f64).round() as usize).clamp(1, sizes.len());
-    let least = sizes[kept - 1];
-    Ok(Linear {
-        inputs: d,
-        outputs: k,
-        loss: if k == 1 { Loss::BinaryCrossEntropy } else { Loss::SoftmaxCrossEntropy },
-        trained: start.iter().map(|v| v.abs() >= least).collect(),
-        start,
-        optimizer: if request.sgd { Optimizer::Sgd { momentum: 0.0 } } else { Optimizer::adam() },
-        learning_rate: request.lr,
-        weight_decay: request.weight_decay,
-        clip: request.release.clip()?.unwrap_or(Clip::None),
-        sigma: request.release.sigma()?.unwrap_or(0.0),
-        steps: request.steps,
-        shifts: vec![],
-    })
-}
-
 /// What was released of some models: the parameters that were trained.
-fn examples(features: &[f64], all: &Rest, model: &Linear, from: usize, count: usize) -> Examples {
-    let (p, d, k) = (model.parameters(), model.inputs, model.outputs);
-    let released = |row: &[f64]| -> Vec<f64> {
-        row.iter().zip(&model.trained).filter(|(_, t)| **t).map(|(v, _)| *v).collect()
-    };
+fn examples(features: &[f64], all: &Rest, model: &Models, from: usize, count: usize) -> Examples {
+    let trained = model.trained();
+    let (p, n) = (trained.len(), (features.len() / trained.len().max(1)).max(1));
+    let (d, k) = (all.x.len() / n, all.y.len() / n);
+    let released =
+        |row: &[f64]| -> Vec<f64> { row.iter().zip(trained).filter(|(_, t)| **t).map(|(v, _)| *v).collect() };
     Examples {
         features: features[from * p..][..count * p].chunks_exact(p).flat_map(released).collect(),
         labels: all.y[from * k..][..count * k].to_vec(),
@@ -455,43 +442,33 @@ fn judged(
     })
 }
 
-fn facts(pool: &Pool, model: &Linear) -> NetworkFacts {
-    NetworkFacts {
-        name: "linear".into(),
-        parameters: model.parameters() as u64,
-        trained: model.trained.iter().filter(|t| **t).count() as u64,
-        input: pool.shape.dims().into_iter().map(|v| v as u64).collect(),
-        outputs: pool.outputs as u64,
-        loss: model.loss.name().to_owned(),
-        device: None,
-    }
-}
-
-fn training(request: &InformedRequest, model: &Linear) -> ModelTraining {
-    let (clip_kind, clip) = clip_facts(model.clip);
+fn training(request: &InformedRequest, model: &Models) -> ModelTraining {
+    let how = model.how();
+    let (clip_kind, clip) = clip_facts(how.clip);
     ModelTraining {
         optimizer: if request.sgd { "gradient descent".into() } else { "Adam".into() },
-        learning_rate: model.learning_rate,
-        weight_decay: model.weight_decay,
-        steps: model.steps,
+        learning_rate: how.learning_rate,
+        weight_decay: how.weight_decay,
+        steps: how.steps,
         clip_kind,
         clip,
-        sigma: model.sigma,
+        sigma: how.sigma,
         density: request.density,
     }
 }
 
 /// ε of such a training, for the last record: it is there, or an empty one.
-fn epsilon(request: &InformedRequest, model: &Linear, records: usize) -> Result<Option<f64>> {
-    if model.sigma <= 0.0 {
+fn epsilon(request: &InformedRequest, model: &Models, records: usize) -> Result<Option<f64>> {
+    let how = model.how();
+    if how.sigma <= 0.0 {
         return Ok(None);
     }
     let config = TrainConfig {
-        optimizer: model.optimizer,
-        learning_rate: model.learning_rate,
-        weight_decay: model.weight_decay,
+        optimizer: how.optimizer,
+        learning_rate: how.learning_rate,
+        weight_decay: how.weight_decay,
         sampling: Sampling::Poisson { rate: 1.0 },
-        privacy: Some(Privacy { clip: model.clip, sigma: model.sigma }),
+        privacy: Some(Privacy { clip: how.clip, sigma: how.sigma }),
         tracking: Tracking::Off,
         label: Label::Public,
         delta: request.delta,
@@ -500,7 +477,7 @@ fn epsilon(request: &InformedRequest, model: &Linear, records: usize) -> Result<
         divisor: None,
         filter: None,
     };
-    Ok(account(&config, model.steps, records)?.map(|a| a.epsilon()))
+    Ok(account(&config, how.steps, records)?.map(|a| a.epsilon()))
 }
 
 fn pictures(

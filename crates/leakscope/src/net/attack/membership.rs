@@ -1,8 +1,10 @@
 //! Membership: who was among the records that a model was trained on, and does a run keep what it promises?
 
+use super::super::account::summary;
 use super::super::data::{Part, Reading, Source, test_beside};
 use super::super::model::{Model, trained_precision};
 use super::super::{Device, Precision, memory::NetArrays};
+use super::own::OwnEpsilons;
 use super::subject::{Reads, Records, Subject};
 use crate::output::{Folder, Pending, Results, results, write_tables};
 use crate::{Failure, Result};
@@ -15,7 +17,8 @@ use leakscope_net::{
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
 };
 use leakscope_report::membership::{
-    CanaryAudit, Membership, MembershipAttack, MembershipAttacker, Rate, SCHEMA, Stated, figures,
+    CanaryAudit, Membership, MembershipAttack, MembershipAttacker, OwnAccounts, Rate, SCHEMA, Stated,
+    allowed_to_all, figures,
 };
 use leakscope_report::net::{self as page, Training, membership_page, to_json};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, Stage};
@@ -173,7 +176,8 @@ fn run_in<T: Real>(
         folder.spare(&read, &["membership.json", "report.html"], &["records"])?;
     }
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let mut outcome = attacked(request, &subject.model, &members, &others, seed, hooks)?;
+    let own = OwnEpsilons::beside(&request.model, &subject.model, &members)?;
+    let mut outcome = attacked(request, (&subject.model, own), &members, &others, seed, hooks)?;
     if request.seed.is_none() {
         on_seed(seed);
     }
@@ -216,12 +220,12 @@ pub fn attack<T: Real>(
     };
     let others = others.source("test")?.take_data(&subject.model.net)?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    attacked(request, &subject.model, &members, &others, seed, hooks)
+    attacked(request, (&subject.model, OwnEpsilons::default()), &members, &others, seed, hooks)
 }
 
 fn attacked<T: Real>(
     request: &MembershipRequest,
-    model: &Model<T>,
+    (model, own): (&Model<T>, OwnEpsilons),
     members: &Records<T>,
     others: &Data<T>,
     seed: u64,
@@ -260,8 +264,13 @@ fn attacked<T: Real>(
     }
     let promise = model.training.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
     let promise = promise.map(|p| Stated { epsilon: p.epsilon, delta: p.delta });
-    let attacks: Vec<MembershipAttack> =
-        scores.iter().map(|(who, s)| judged(*who, &s[..k], &s[k..], promise, seed)).collect::<Result<_>>()?;
+    let each = own.of(&inside);
+    // at the δ of the promise, without which there are no accounts
+    let accounts = each.as_deref().zip(promise.map(|p| p.delta));
+    let attacks: Vec<MembershipAttack> = scores
+        .iter()
+        .map(|(who, s)| judged(*who, (&s[..k], &s[k..]), (promise, accounts), seed))
+        .collect::<Result<_>>()?;
     let canaries = match request.canaries {
         0 => None,
         m => {
@@ -281,18 +290,22 @@ fn attacked<T: Real>(
         others: (n - k) as u64,
         shadows: request.shadows as u64,
         promise,
+        own: accounts.map(|(e, _)| OwnAccounts { accounted: own.accounted(&inside), epsilon: summary(e) }),
         noise: model.training.as_ref().is_some_and(|t| t.privacy.is_some()),
         training: model.training.clone().map(Box::new),
-        figures: figures(&attacks, promise),
+        figures: figures(&attacks, promise, accounts),
         attacks,
         canaries,
         seed,
         seconds: started.elapsed().as_secs_f64(),
-        warnings: remarks(model.training.as_ref(), members, k, n - k, request.shadows),
+        warnings: remarks(model.training.as_ref(), members, k, n - k, request.shadows)
+            .into_iter()
+            .chain(own.remark.clone())
+            .collect(),
         redact: request.redact,
     };
     let document = crate::output::complete(document)?;
-    let tables = table(&scores, &found, members, (&inside, &outside))?;
+    let tables = table(&scores, (&found, each.as_deref()), members, (&inside, &outside))?;
     Ok(MembershipOutcome { document, tables, written: vec![] })
 }
 
@@ -317,9 +330,8 @@ fn joined<T: Real>(
 
 fn judged(
     attacker: MembershipAttacker,
-    members: &[f64],
-    others: &[f64],
-    promise: Option<Stated>,
+    (members, others): (&[f64], &[f64]),
+    (promise, accounts): (Option<Stated>, Option<(&[f64], f64)>),
     seed: u64,
 ) -> Result<MembershipAttack> {
     let roc = Roc::new(members, others)?;
@@ -331,6 +343,7 @@ fn judged(
             false_positive: Observed::of_rare_hits(at.false_positives as u64, n, seed),
             true_positive: Observed::of_rare_hits(at.true_positives as u64, k, seed),
             allowed: promise.map(|p| p.allows(rate)),
+            own_allowed: accounts.and_then(|(epsilons, delta)| allowed_to_all(epsilons, delta, rate)),
         }
     };
     let curve = |i: i32| {
@@ -453,13 +466,14 @@ fn remarks<T: Real>(
 
 fn table<T: Real>(
     scores: &[(MembershipAttacker, Vec<f64>)],
-    found: &Signals,
+    (found, own): (&Signals, Option<&[f64]>),
     members: &Records<T>,
     (inside, outside): (&[usize], &[usize]),
 ) -> Result<Vec<Arc<Results>>> {
     let lira = scores.iter().find(|(who, _)| *who == MembershipAttacker::Lira).map(|(_, s)| s);
     let mut numbers: Vec<String> = ["member", "loss", "gradient_norm"].map(str::to_owned).to_vec();
     numbers.extend(lira.map(|_| "log_likelihood_ratio".to_owned()));
+    numbers.extend(own.map(|_| "own_epsilon".to_owned()));
     let schema = RecordsSchema { id: members.names.id_column(), texts: vec![], numbers };
     let mut writer = Folder::in_memory().table("records", schema)?;
     let mut part = writer.parts().part();
@@ -468,6 +482,8 @@ fn table<T: Real>(
     for (i, (id, member)) in ids.enumerate() {
         let mut row = vec![member, found.losses[i], found.norms[i]];
         row.extend(lira.map(|s| s[i]));
+        // others took no part, and have no account
+        row.extend(own.map(|e| e.get(i).copied().unwrap_or(f64::NAN)));
         part.push(&id, &[], &row)?;
     }
     writer.append(part)?;

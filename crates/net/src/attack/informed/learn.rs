@@ -121,8 +121,9 @@ impl Standard {
         for r in rows.chunks_exact(width) {
             scale.iter_mut().zip(r.iter().zip(&mean)).for_each(|(s, (v, m))| *s += (v - m).powi(2) / n);
         }
-        // a parameter that never moves says nothing
-        scale.iter_mut().for_each(|s| *s = if *s > 0.0 { 1.0 / s.sqrt() } else { 0.0 });
+        // A parameter that never moves says nothing, and one that moves by rounding alone would blow it up.
+        let least = 1e-16 * scale.iter().copied().fold(0.0, f64::max);
+        scale.iter_mut().for_each(|s| *s = if *s > least { 1.0 / s.sqrt() } else { 0.0 });
         Self { mean, scale }
     }
 

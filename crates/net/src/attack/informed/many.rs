@@ -6,6 +6,7 @@ use crate::{
     Clip, Loss,
     clip::Clipped,
     error::{Error, Result, check, check_finite, check_len},
+    grid::Grid,
     random::{Generator, Purpose},
     train::Optimizer,
 };
@@ -74,6 +75,15 @@ impl Linear {
         x.chunks_exact(self.inputs).flat_map(|row| (0..self.outputs).map(move |o| one(row, o))).collect()
     }
 
+    fn updates(&self) -> Updates<'_> {
+        Updates {
+            trained: &self.trained,
+            optimizer: self.optimizer,
+            learning_rate: self.learning_rate,
+            weight_decay: self.weight_decay,
+        }
+    }
+
     pub(super) fn check(&self, rest: &Rest) -> Result<usize> {
         let (d, k) = (self.inputs, self.outputs);
         let n = rest.x.len() / d.max(1);
@@ -137,9 +147,12 @@ pub fn train_many(
                 x: targets.x[from * d..][..piece.len() * d].to_vec(),
                 y: targets.y[from * k..][..piece.len() * k].to_vec(),
             };
-            let mut together = Together::new(model, piece.len());
+            let mut together = Together::new(&model.start, piece.len());
             for step in 0..model.steps {
-                together.step(model, (&x, &squares, rest), &own, (seed, from), step);
+                let mut sums = together.sums(model, (&x, &squares, rest), &own, step);
+                let models = from..from + piece.len();
+                noised(&mut sums, (model.sigma * model.clip.unit(), model.steps), (seed, models), step);
+                together.update(&model.updates(), &sums, n + 1, step);
             }
             Ok(together.theta)
         })
@@ -149,27 +162,54 @@ pub fn train_many(
     Ok(theta)
 }
 
+/// Adds noise of its own to the sums of every model: noise that models share would be learned.
+pub(super) fn noised(
+    sums: &mut [f64],
+    (deviation, steps): (f64, u64),
+    (seed, models): (u64, std::ops::Range<usize>),
+    step: u64,
+) {
+    if deviation <= 0.0 || models.is_empty() {
+        return;
+    }
+    let (p, grid) = (sums.len() / models.len(), Grid::of(deviation));
+    for (sum, model) in sums.chunks_exact_mut(p).zip(models) {
+        // every model and step has a stream of its own
+        let mut rng = Generator::new(seed, Purpose::Noise, model as u64 * steps.max(1) + step);
+        sum.iter_mut().for_each(|s| *s = grid.release(*s, &mut rng));
+    }
+}
+
+/// How parameters follow their gradients.
+pub(super) struct Updates<'a> {
+    pub(super) trained: &'a [bool],
+    pub(super) optimizer: Optimizer,
+    pub(super) learning_rate: f64,
+    pub(super) weight_decay: f64,
+}
+
 /// Some models on their way.
-struct Together {
-    theta: Vec<f64>,
+pub(super) struct Together {
+    pub(super) theta: Vec<f64>,
     first: Vec<f64>,
     second: Vec<f64>,
 }
 
 impl Together {
-    fn new(model: &Linear, count: usize) -> Self {
-        let zeros = || vec![0.0; count * model.parameters()];
-        Self { theta: model.start.repeat(count), first: zeros(), second: zeros() }
+    /// So many, all from one start.
+    pub(super) fn new(start: &[f64], count: usize) -> Self {
+        let zeros = || vec![0.0; count * start.len()];
+        Self { theta: start.repeat(count), first: zeros(), second: zeros() }
     }
 
-    fn step(
-        &mut self,
+    /// The sums of the clipped gradients of linear models, `(c, k (d + 1))`.
+    fn sums(
+        &self,
         model: &Linear,
         (x, squares, rest): (&[f64], &[f64], &Rest),
         own: &Rest,
-        (seed, from): (u64, usize),
         step: u64,
-    ) {
+    ) -> Vec<f64> {
         let (d, k, w, p) = (model.inputs, model.outputs, model.width(), model.parameters());
         let (n, c) = (x.len() / w, self.theta.len() / p);
         let shift = model.shifts.get(step as usize).map(|s| Shift::new(s, (k, w), x));
@@ -208,19 +248,13 @@ impl Together {
             if let Some(shift) = &shift {
                 sum.iter_mut().zip(shift.values).for_each(|(s, v)| *s += shares[j] * v);
             }
-            if model.sigma > 0.0 {
-                let noise = model.sigma * model.clip.unit();
-                // every model and step has a stream of its own: noise that models share would be learned
-                let stream = (from + j) as u64 * model.steps.max(1) + step;
-                let mut rng = Generator::new(seed, Purpose::Noise, stream);
-                sum.iter_mut().for_each(|s| *s += noise * rng.normal());
-            }
         }
-        self.update(model, &sum, n + 1, step);
+        sum
     }
 
-    fn update(&mut self, model: &Linear, sum: &[f64], records: usize, step: u64) {
-        let p = model.parameters();
+    /// A step of all models along the sums of their gradients over so many records.
+    pub(super) fn update(&mut self, model: &Updates<'_>, sum: &[f64], records: usize, step: u64) {
+        let p = model.trained.len();
         let t = (step + 1).min(i32::MAX as u64) as i32;
         for i in (0..sum.len()).filter(|i| model.trained[i % p]) {
             let g = sum[i] / records as f64 + model.weight_decay * self.theta[i];

@@ -4,13 +4,19 @@
 //! | file | what |
 //! |---|---|
 //! | `many` | thousands of linear models trained at once: a step of all is two products of matrices |
+//! | `dense` | thousands of networks of dense layers trained at once: a layer of all is a batch of products |
 //! | `learn` | the map from parameters to the record: by class in closed form, or a network; and without parameters |
+//! | `project` | many parameters on their principal components |
 //! | `exact` | a linear model at its minimum gives the last record away in closed form |
 
+mod dense;
 mod exact;
 mod learn;
 mod many;
+mod project;
 
+pub use dense::Dense;
 pub use exact::last_record;
 pub use learn::{Attacker, Examples, Learning, Standard, by_label, by_network, by_ridge};
 pub use many::{Linear, Rest, train_many};
+pub use project::projected;

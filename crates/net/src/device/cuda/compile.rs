@@ -8,6 +8,7 @@ pub(super) type Source = (&'static str, &'static str);
 pub(super) const KERNELS: Source = (
     "kernels.cu",
     concat!(
+        include_str!("head.cu"),
         include_str!("kernels.cu"),
         include_str!("windows.cu"),
         include_str!("sequences.cu"),
@@ -17,7 +18,10 @@ pub(super) const KERNELS: Source = (
         include_str!("step.cu"),
     ),
 );
-pub(super) const CONVOLUTION: Source = ("convolution.cu", include_str!("convolution.cu"));
+pub(super) const CONVOLUTION: Source =
+    ("convolution.cu", concat!(include_str!("convolution.cu"), include_str!("gram.cu")));
+pub(super) const POOLING: Source =
+    ("pooling.cu", concat!(include_str!("head.cu"), include_str!("pooling.cu")));
 
 impl Gpu {
     /// A file of kernels for a precision (`-DREAL=…`) and other definitions, as the driver loads it.

@@ -44,9 +44,21 @@ static __device__ constexpr int bytes(int n) {
     return n * (int)sizeof(real) % 16 == 0 ? 16 : n * (int)sizeof(real) % 8 == 0 ? 8 : (int)sizeof(real);
 }
 
-// Calls `put(r, i, value)` for every value of rows of LEN of `count` records, which repeat. All threads take part; several loads
-// are under way at a time, V values each (4 where rows start at multiples of 16 bytes).
-template <int LEN, int V, class F> static __device__ __forceinline__ void read(const real* from, L first, L repeat, int count, F put) {
+// N values to memory, BYTES at a time; where `adding`, to what is there.
+template <int N, int BYTES> static __device__ __forceinline__ void store(real* to, const real* from, bool adding) {
+    constexpr int P = BYTES / sizeof(real) > 1 ? BYTES / sizeof(real) : 1;
+    struct alignas(P * sizeof(real)) Group { real v[P]; };
+    UNROLL for (int i = 0; i < N; i += P) {
+        Group p = {};
+        if (adding) p = *(const Group*)(to + i);
+        UNROLL for (int j = 0; j < P; j++) p.v[j] += from[i + j];
+        *(Group*)(to + i) = p;
+    }
+}
+
+// Calls `put(r, i, values)` for groups of V values of rows of LEN of `count` records, which repeat. All threads take part; several
+// loads are under way at a time (V is 4 where rows start at multiples of 16 bytes).
+template <int LEN, int V, class F> static __device__ __forceinline__ void read_groups(const real* from, L first, L repeat, int count, F put) {
     struct alignas(V == 4 ? 16 : sizeof(real)) Group { real v[V]; };
     constexpr int BATCH = 4, EACH = LEN / V;
     static_assert(LEN % V == 0, "rows of whole groups");
@@ -63,11 +75,15 @@ template <int LEN, int V, class F> static __device__ __forceinline__ void read(c
         }
         UNROLL for (int k = 0; k < BATCH; k++) {
             int i = base + k * (int)blockDim.x;
-            if (i < count * EACH) {
-                UNROLL for (int e = 0; e < V; e++) put(i / EACH, i % EACH * V + e, v[k].v[e]);
-            }
+            if (i < count * EACH) put(i / EACH, i % EACH * V, v[k].v);
         }
     }
+}
+// Calls `put(r, i, value)` for every value.
+template <int LEN, int V, class F> static __device__ __forceinline__ void read(const real* from, L first, L repeat, int count, F put) {
+    read_groups<LEN, V>(from, first, repeat, count, [&](int r, int i, const real* v) {
+        UNROLL for (int e = 0; e < V; e++) put(r, i + e, v[e]);
+    });
 }
 
 // Images of `count` records as planes of rows of WP, inside their zeros.
@@ -186,7 +202,7 @@ template <bool OWN, int R, int FO> static __device__ __forceinline__ void forwar
                 }
             UNROLL for (int t = 0; t < FT; t++)
                 if (F_PIECES * FT == OW || piece * FT + t < OW) {
-                    UNROLL for (int o = 0; o < FO; o++) to[t * O + o] = OWN ? to[t * O + o] + acc[t][o] : acc[t][o];
+                    store<FO, bytes(FO)>(to + t * O, acc[t], OWN);
                 }
         }
     }
@@ -262,7 +278,7 @@ template <bool OWN, int R, int BC> static __device__ __forceinline__ void backwa
             real* to = out + (((first + r) * H + y) * W + piece * BX) * C + group * BC;
             UNROLL for (int i = 0; i < BX; i++)
                 if (B_PIECES * BX == W || piece * BX + i < W) {
-                    UNROLL for (int c = 0; c < BC; c++) to[i * C + c] = OWN ? to[i * C + c] + acc[i][c] : acc[i][c];
+                    store<BC, bytes(BC)>(to + i * C, acc[i], OWN);
                 }
         }
     }
@@ -289,6 +305,9 @@ constexpr int G_ROUNDS = (G_ITEMS + G_EACH - 1) / G_EACH;
 // both pairs of a tangent are held where they are needed again
 constexpr int G_HELD = G_ROUNDS > 1 ? 2 : 1, G_IMAGES = GR * C * G_PLANE, G_SET = G_IMAGES + GR * O * G_DPLANE;
 
+// channels of a thread that lie side by side in memory at multiples of their number
+constexpr int G_BYTES = C % GC ? (int)sizeof(real) : bytes(GC);
+
 static __device__ __forceinline__ double warp_total(double v) {
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
     return v;
@@ -296,7 +315,9 @@ static __device__ __forceinline__ double warp_total(double v) {
 
 struct Tile { real g[GO][GC][KW], b[GO]; };
 
-static __device__ __forceinline__ void accumulate(Tile& tile, const real* image, const real* delta, int ky, int c, int group, bool bias) {
+// Adds to a tile the products of a record, whose δ counts `weight` times.
+static __device__ __forceinline__ void accumulate(Tile& tile, const real* image, const real* delta, int ky, int c, int group, bool bias,
+                                                  real weight = 1) {
 #pragma unroll 1
     for (int oy = 0; oy < OH; oy++)
 #pragma unroll 1
@@ -307,6 +328,7 @@ static __device__ __forceinline__ void accumulate(Tile& tile, const real* image,
             UNROLL for (int o = 0; o < GO; o++) {
                 real line[GX];
                 load<GX, G_WIDE_DELTA ? 16 : 0>(line, delta + (group + o * G_OUTPUTS) * G_DPLANE + oy * G_DP + piece * GX);
+                UNROLL for (int t = 0; t < GX; t++) line[t] *= weight;
                 UNROLL for (int i = 0; i < GC; i++)
                     UNROLL for (int kx = 0; kx < KW; kx++)
                         UNROLL for (int t = 0; t < GX; t++) tile.g[o][i][kx] += line[t] * segment[i][t * SW + kx];
@@ -360,15 +382,19 @@ KERNEL __launch_bounds__(G_THREADS) conv_gradient(real* g, real* gb, const real*
             }
             if (busy) {
                 L record = first + r;
+                const real* still = ref + record % nref * (O * K);
                 UNROLL for (int o = 0; o < GO; o++)
-                    UNROLL for (int kx = 0; kx < KW; kx++)
+                    UNROLL for (int kx = 0; kx < KW; kx++) {
+                        int to = (((group + o * G_OUTPUTS) * KH + ky) * KW + kx) * C + c * GC;
+                        real v[GC], w[GC] = {};
+                        UNROLL for (int i = 0; i < GC; i++) v[i] = tile.g[o][i][kx];
+                        if (ref) load<GC, G_BYTES>(w, still + to);
                         UNROLL for (int i = 0; i < GC; i++) {
-                            int to = (((group + o * G_OUTPUTS) * KH + ky) * KW + kx) * C + c * GC + i;
-                            real v = tile.g[o][i][kx];
-                            sq += (double)v * (double)v;
-                            if (ref) cr += (double)v * (double)ref[record % nref * (O * K) + to];
-                            if (g) g[record * (O * K) + to] = v;
+                            sq += (double)v[i] * (double)v[i];
+                            if (ref) cr += (double)v[i] * (double)w[i];
                         }
+                        if (g) store<GC, G_BYTES>(g + record * (O * K) + to, v, false);
+                    }
                 if (bias)
                     UNROLL for (int o = 0; o < GO; o++) {
                         int to = group + o * G_OUTPUTS;

@@ -1,6 +1,7 @@
 //! Convolutions without patches: which of them, and how the work is cut up. The kernels (`convolution.cu`) are compiled for
 //! each shape, with all sizes as constants, so that tiles stay in registers.
 
+use super::gram::{self, Gram};
 use crate::shape::Window;
 
 /// Weights up to here are gradients of a record that are written out; beyond, products of patches are faster.
@@ -15,12 +16,12 @@ struct Block {
 /// Where all records share the weights: few blocks on a multiprocessor, whose records pay for loading them. Large tiles leave
 /// registers for fewer threads.
 const FORWARD: Block = Block { room: 112 << 10, threads: [32, 384] };
-const WIDE_FORWARD: Block = Block { room: 112 << 10, threads: [32, 256] };
-const BACKWARD: Block = Block { room: 76 << 10, threads: [32, 256] };
+const WIDE_FORWARD: Block = Block { room: 112 << 10, threads: [32, 160] };
+const BACKWARD: Block = Block { room: 76 << 10, threads: [32, 384] };
 /// Where every record has its own: threads enough to load them.
-const OWN: Block = Block { room: 48 << 10, threads: [128, 256] };
+const OWN: Block = Block { room: 48 << 10, threads: [128, 128] };
 /// Where there are none.
-const GRADIENT: Block = Block { room: 40 << 10, threads: [32, 128] };
+const GRADIENT: Block = Block { room: 24 << 10, threads: [32, 128] };
 
 /// The kernels of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub(crate) enum Step {
     Backward,
     BackwardOwn,
     Gradient,
+    Gram,
+    GramForward,
+    GramBackward,
+    Sum,
 }
 
 impl Step {
@@ -40,12 +45,16 @@ impl Step {
             Self::Backward => "conv_backward",
             Self::BackwardOwn => "conv_backward_own",
             Self::Gradient => "conv_gradient",
+            Self::Gram => "conv_gram",
+            Self::GramForward => "gram_forward",
+            Self::GramBackward => "gram_backward",
+            Self::Sum => "conv_sum",
         }
     }
 }
 
 /// How a kernel is started: records and threads of a block, and its shared memory in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Launch {
     pub(super) records: usize,
     pub(super) threads: usize,
@@ -64,6 +73,8 @@ pub(crate) struct Convolution {
     /// Positions, channels, outputs.
     gradient: [usize; 3],
     launches: [Launch; 5],
+    /// Where there are few positions.
+    gram: Option<Gram>,
 }
 
 /// `n` in pieces of at most `most`, as even as they can be.
@@ -77,7 +88,7 @@ fn group(n: usize) -> usize {
 }
 
 /// As `plane` of the kernels.
-fn plane(n: usize) -> usize {
+pub(super) fn plane(n: usize) -> usize {
     let n = n.next_multiple_of(4);
     if n.is_multiple_of(8) { n + 4 } else { n }
 }
@@ -133,7 +144,7 @@ impl Convolution {
         )?;
         let forward_own = launch(&OWN, (0, own_weights + image), items * (outputs / fo_own), bytes, most)?;
 
-        let bc = group(c);
+        let bc = group(c).min(2);
         let bx = if w * bc <= 56 { w } else { even(w, 48 / bc).next_multiple_of(sw) };
         let pieces = w.div_ceil(bx);
         let low = (pw as isize - (kw as isize - 1)).div_euclid(sw as isize);
@@ -148,10 +159,14 @@ impl Convolution {
 
         let gx = positions(16);
         let gc = if kw <= 4 && c.is_multiple_of(2) { 2 } else { 1 };
-        let go = if kw * gc * 4 <= 40 { group(outputs) } else { group(outputs).min(2) };
+        let tile = |go: usize| kh * (c / gc) * (outputs / go);
+        // four outputs to a thread, unless that makes threads or registers few
+        let go = group(outputs);
+        let go = if kw * gc * 4 <= 40 && tile(go) >= 64 { go } else { go.min(2) };
         let width = plane((sw * (ow.div_ceil(gx) * gx - 1) + kw).max(pw + w));
         let one = c * plane(rows * width) + outputs * plane(oh * four(ow.div_ceil(gx) * gx));
-        let items = (kh * (c / gc) * (outputs / go)).next_multiple_of(32);
+        let items = tile(go).next_multiple_of(32);
+        let gram = gram::launches(window, outputs, (items, one), (bytes, most));
         // several rounds: both pairs of a tangent stay
         let most_items = GRADIENT.threads[1];
         let (items, each) = if items > most_items { (most_items, 2 * one) } else { (items, one) };
@@ -163,11 +178,35 @@ impl Convolution {
             backward: [bx, bc, bc_own],
             gradient: [gx, gc, go],
             launches: [forward, forward_own, backward, backward_own, gradient],
+            gram,
         })
     }
 
+    /// Its shape in a word.
+    pub(super) fn label(&self) -> String {
+        let Window { height, width, channels, kernel: [kh, kw], .. } = self.window;
+        format!("{height}x{width}x{channels}, {kh}x{kw}x{}", self.outputs)
+    }
+
+    /// Whether gradients are kept as Gram matrices.
+    pub(crate) fn has_gram(&self) -> bool {
+        self.gram.is_some()
+    }
+
     pub(super) fn launch(&self, step: Step) -> Launch {
-        self.launches[step as usize]
+        let [forward, forward_own, backward, backward_own, gradient] = self.launches;
+        let gram = self.gram.unwrap_or_default();
+        match step {
+            Step::Forward => forward,
+            Step::ForwardOwn => forward_own,
+            Step::Backward => backward,
+            Step::BackwardOwn => backward_own,
+            Step::Gradient => gradient,
+            Step::Gram => gram.products,
+            Step::GramForward => gram.forward,
+            Step::GramBackward => gram.backward,
+            Step::Sum => gram.sum,
+        }
     }
 
     /// What the compiler is told.
@@ -179,6 +218,7 @@ impl Convolution {
         let [gx, gc, go] = self.gradient;
         let [f, f_own, b, b_own, g] = self.launches;
         let threads = |a: Launch, b: Launch| a.threads.max(b.threads);
+        let gram = self.gram.unwrap_or_default();
         [
             ("H", height),
             ("W", width),
@@ -209,6 +249,9 @@ impl Convolution {
             ("GO", go),
             ("GR", g.records),
             ("G_THREADS", g.threads),
+            ("GRAM", usize::from(self.gram.is_some())),
+            ("A_THREADS", gram.forward.threads),
+            ("E_THREADS", gram.backward.threads),
         ]
         .map(|(name, value)| format!("-D{name}={value}"))
         .into()

@@ -1,33 +1,4 @@
-// The kernels of networks for a GPU, compiled at run time for each precision (REAL is float or double).
-//
-// Every parameter is eight bytes: addresses, whole numbers, doubles. An operand shorter than the output repeats. Sums
-// are made in a fixed order, without atomic additions: a run gives the same digits every time.
-
-typedef REAL real;
-typedef long long L;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define NO_LABEL 0xffffffffu
-#define INFINITY __longlong_as_double(0x7ff0000000000000LL)
-#define EACH(i, n) for (L i = blockIdx.x * (L)blockDim.x + threadIdx.x; i < (n); i += (L)gridDim.x * blockDim.x)
-#define KERNEL extern "C" __global__ void
-
-// i modulo len; buffers hold fewer than 2^31 values
-static __device__ __forceinline__ L rep(L i, L len) { return i < len ? i : (L)((u32)i % (u32)len); }
-
-// Division by a number that the processor has prepared: d in the low half, then a multiplier, in two parameters.
-struct Div {
-    u32 d, m, s;
-    __device__ __forceinline__ Div(u64 number, u64 magic) : d((u32)number), m((u32)magic), s((u32)(magic >> 32)) {}
-    // n below 2^31
-    __device__ __forceinline__ u32 of(u32 n) const { return d == 1 ? n : __umulhi(n, m) >> s; }
-    __device__ __forceinline__ u32 split(u32 n, u32& rest) const {
-        u32 q = of(n);
-        rest = n - q * d;
-        return q;
-    }
-};
+// The kernels of networks for a GPU.
 
 static __device__ __forceinline__ double warp_sum(double v) {
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -88,66 +59,6 @@ static __device__ u32 block_largest(const real* z, L width) {
 
 // --- element by element -------------------------------------------------------------------------------------------
 
-static __device__ __forceinline__ void sigmoid3(real x, real& s, real& d, real& dd) {
-    real e = exp(-fabs(x)), big = (real)1 / ((real)1 + e);
-    s = x < (real)0 ? e * big : big;
-    d = e * big * big;
-    dd = (x < (real)0 ? d : -d) * ((real)1 - e) * big;
-}
-
-enum { TANH, SIGMOID, SILU, SOFTPLUS, LEAKY_RELU, ELU, RELU, GELU_TANH, GELU };
-
-// φ, φ', φ''
-static __device__ __forceinline__ void activation(L kind, double p, real x, real& y, real& d, real& dd) {
-    const real one = 1, two = 2;
-    real s, ds, dds;
-    switch (kind) {
-    case TANH: {
-        y = tanh(x);
-        real e = exp(-two * fabs(x)), t = two / (one + e);
-        d = e * t * t;
-        dd = -(y + y) * d;
-        break;
-    }
-    case SIGMOID: sigmoid3(x, y, d, dd); break;
-    case SILU:
-        sigmoid3(x, s, ds, dds);
-        y = x * s, d = s + x * ds, dd = ds + ds + x * dds;
-        break;
-    case SOFTPLUS: {
-        sigmoid3(x, s, ds, dds);
-        real rest = (real)log1p((double)exp(-fabs(x)));
-        y = x < (real)0 ? rest : x + rest;
-        d = s, dd = ds;
-        break;
-    }
-    case LEAKY_RELU: {
-        bool low = x <= (real)0;
-        y = low ? (real)p * x : x, d = low ? (real)p : one, dd = 0;
-        break;
-    }
-    case ELU: {
-        real e = (real)p * exp(x), below = (real)p * (real)expm1((double)x);
-        bool low = x <= (real)0;
-        y = low ? below : x, d = low ? e : one, dd = low ? e : (real)0;
-        break;
-    }
-    case RELU:
-        y = x <= (real)0 ? (real)0 : x, d = x > (real)0 ? one : (real)0, dd = 0;
-        break;
-    case GELU_TANH: {
-        real c = (real)0.7978845608028654, k = (real)0.044715, square = x * x;
-        sigmoid3(two * c * (x + k * square * x), s, ds, dds);
-        real slope = two * c * (one + (real)3 * k * square), bend = two * c * (real)6 * k * x;
-        y = x * s, d = s + x * ds * slope, dd = two * ds * slope + x * (dds * slope * slope + ds * bend);
-        break;
-    }
-    default: {
-        real cdf = (real)normcdf((double)x), pdf = (real)0.3989422804014327 * exp((real)-0.5 * x * x);
-        y = x * cdf, d = cdf + x * pdf, dd = pdf * (two - x * x);
-    }
-    }
-}
 KERNEL activate(L kind, double p, real* out, const real* z, L n) {
     EACH(i, n) { real y, d, dd; activation(kind, p, z[i], y, d, dd); out[i] = y; }
 }
@@ -234,6 +145,25 @@ KERNEL add_slabs(real* out, const double* part, L n, L width, L slabs, L adding)
 #pragma unroll 8
         for (L s = 0; s < slabs; s++) sum += part[(group * slabs + s) * width + column];
         out[i] = adding ? out[i] + (real)sum : (real)sum;
+    }
+}
+
+// The same, eight threads to a sum.
+KERNEL add_many_slabs(real* out, const double* part, L n, L width, L slabs, L adding) {
+    __shared__ double lane[8][33];
+    for (L base = (L)blockIdx.x * 32; base < n; base += (L)gridDim.x * 32) {
+        L i = base + threadIdx.x, group = i / width, column = i % width;
+        double sum = 0;
+        if (i < n)
+#pragma unroll 8
+            for (L s = threadIdx.y; s < slabs; s += 8) sum += part[(group * slabs + s) * width + column];
+        __syncthreads();
+        lane[threadIdx.y][threadIdx.x] = sum;
+        __syncthreads();
+        if (threadIdx.y == 0 && i < n) {
+            for (int k = 1; k < 8; k++) sum += lane[k][threadIdx.x];
+            out[i] = adding ? out[i] + (real)sum : (real)sum;
+        }
     }
 }
 

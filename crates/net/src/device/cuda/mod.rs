@@ -6,6 +6,8 @@
 //! | `driver` | NVIDIA's libraries, found at run time; the cards there are |
 //! | `kernels.cu` and the files beside it, `compile` | the kernels, and how they are compiled for a card |
 //! | `convolution.cu`, `convolution` | convolutions without patches, compiled for each shape |
+//! | `gram.cu`, `gram` | their gradients by Gram matrices, where there are few positions |
+//! | `pooling.cu`, `pooling` | an activation and the pool behind it, compiled for each shape |
 //! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
 //! | `product`, `sums` | matrix products, sums over rows and dot products |
@@ -18,7 +20,9 @@ mod compile;
 mod convolution;
 mod divide;
 mod driver;
+mod gram;
 mod memory;
+mod pooling;
 mod product;
 mod sums;
 mod times;
@@ -27,6 +31,7 @@ use convolution::Launch;
 pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
 pub(crate) use memory::Memory;
+use pooling::Pooled;
 pub(crate) use sums::{ColumnSums, Dots};
 
 pub use driver::{CardInfo, cards};
@@ -75,8 +80,17 @@ pub(crate) struct Gpu {
     failure: Mutex<Option<String>>,
 }
 
-/// What is compiled at once: all kernels of a precision (the bytes of a number), or those of a convolution.
-type Unit = (usize, Option<Convolution>);
+/// What is compiled at once, for a precision (the bytes of a number).
+type Unit = (usize, Shaped);
+
+/// Kernels for all shapes, or those of one.
+#[allow(clippy::large_enum_variant)] // a key, of which there are few
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Shaped {
+    Any,
+    Convolution(Convolution),
+    Pooling(Pooled),
+}
 
 /// A pointer that is never followed here, only handed back to the libraries, which may be called from any thread.
 #[derive(Debug, Clone, Copy)]
@@ -227,14 +241,8 @@ impl Gpu {
         self.launch::<T>(kernel, [rows as u32, 1, 1], [threads, 1], arguments);
     }
 
-    /// Runs a kernel in which every block has a record, held in so many bytes of shared memory.
-    pub(crate) fn blocks<T: Real>(&self, kernel: &'static str, n: usize, shared: usize, arguments: &[u64]) {
-        let shape = ([n as u32, 1, 1], [THREADS, 1], shared as u32);
-        self.start(kernel, (T::BYTES, None), shape, arguments);
-    }
-
     fn launch<T: Real>(&self, kernel: &'static str, grid: [u32; 3], block: [u32; 2], arguments: &[u64]) {
-        self.start(kernel, (T::BYTES, None), (grid, block, 0), arguments);
+        self.start(kernel, (T::BYTES, Shaped::Any), (grid, block, 0), arguments);
     }
 
     /// The kernels of a convolution; absent where it is better made of patches.
@@ -244,15 +252,26 @@ impl Gpu {
 
     /// Runs a kernel of a convolution over so many records.
     pub(crate) fn convolve<T: Real>(&self, conv: &Convolution, step: Step, n: usize, arguments: &[u64]) {
-        let (launch, unit) = (conv.launch(step), (T::BYTES, Some(*conv)));
-        let groups = n.div_ceil(launch.records);
-        let blocks = match step {
-            // as many as there is room for: each loads the weights once
-            Step::Forward | Step::Backward => self.at_once(step.kernel(), unit, launch).min(groups),
-            Step::ForwardOwn | Step::BackwardOwn | Step::Gradient => groups.min(BLOCKS),
-        };
+        let (launch, unit) = (conv.launch(step), (T::BYTES, Shaped::Convolution(*conv)));
+        let blocks = self.convolution_blocks::<T>(conv, step, n);
         let shape = ([blocks as u32, 1, 1], [launch.threads as u32, 1], launch.shared as u32);
         self.start(step.kernel(), unit, shape, arguments);
+    }
+
+    /// Blocks that such a kernel has.
+    pub(crate) fn convolution_blocks<T: Real>(&self, conv: &Convolution, step: Step, n: usize) -> usize {
+        let (launch, unit) = (conv.launch(step), (T::BYTES, Shaped::Convolution(*conv)));
+        let groups = n.div_ceil(launch.records);
+        match step {
+            // as many as there is room for: each loads the weights once, or keeps what it has from record to record
+            Step::Forward
+            | Step::Backward
+            | Step::Gram
+            | Step::GramForward
+            | Step::GramBackward
+            | Step::Sum => self.at_once(step.kernel(), unit, launch).min(groups),
+            Step::ForwardOwn | Step::BackwardOwn | Step::Gradient => groups.min(BLOCKS),
+        }
     }
 
     /// Blocks that the card runs at once.
@@ -304,7 +323,12 @@ impl Gpu {
                 std::ptr::null_mut(),
             )
         };
-        let code = self.timed(kernel, call);
+        let name = || match unit.1 {
+            Shaped::Any => kernel.to_owned(),
+            Shaped::Convolution(conv) => format!("{kernel} {}", conv.label()),
+            Shaped::Pooling(pool) => format!("{kernel} {}", pool.label()),
+        };
+        let code = self.timed(name, call);
         self.note(kernel, code);
     }
 
@@ -321,7 +345,7 @@ impl Gpu {
             // SAFETY: module and name live during the call
             let code = unsafe { (driver.function)(&raw mut function, module.0, name.as_ptr()) };
             driver.check(kernel, code)?;
-            if unit.1.is_some() {
+            if matches!(unit.1, Shaped::Convolution(_)) {
                 // 8: how much shared memory a block may ask for
                 // SAFETY: the function was just made
                 let code = unsafe { (driver.function_attribute)(function, 8, self.shared as c_int) };
@@ -347,13 +371,17 @@ impl Gpu {
         if let Some(module) = modules.get(&unit) {
             return Ok(*module);
         }
-        let (bytes, conv) = unit;
+        let (bytes, shape) = unit;
         let mut definitions = vec![format!("-DREAL={}", if bytes == 8 { "double" } else { "float" })];
-        let source = match conv {
-            None => compile::KERNELS,
-            Some(conv) => {
+        let source = match shape {
+            Shaped::Any => compile::KERNELS,
+            Shaped::Convolution(conv) => {
                 definitions.extend(conv.definitions());
                 compile::CONVOLUTION
+            }
+            Shaped::Pooling(pool) => {
+                definitions.extend(pool.definitions());
+                compile::POOLING
             }
         };
         let binary = self.compile(source, &definitions)?;

@@ -32,7 +32,8 @@ impl Gpu {
             }
             if T::BYTES == 8 { strided!((api.f64_product), f64) } else { strided!((api.f32_product), f32) }
         };
-        let status = self.timed("product", call);
+        let name = || format!("product {} x {} x {} of {count}", g.m, g.n, g.k);
+        let status = self.timed(name, call);
         if status != 0 {
             let reason = format!("a matrix product failed (cuBLAS status {status})");
             lock(&self.failure).get_or_insert(reason);

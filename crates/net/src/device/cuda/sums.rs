@@ -1,6 +1,6 @@
 //! Sums over rows and dot products, in a fixed order.
 
-use super::{Gpu, THREADS, driver::Address};
+use super::{Gpu, THREADS, driver::Address, memory::Memory};
 use crate::Real;
 
 /// Rows that one block of a column sum adds up, at least; how many such sums are added up in turn, at most; and how many blocks
@@ -8,6 +8,8 @@ use crate::Real;
 const SLAB: usize = 32;
 const SLABS: usize = 256;
 const WANTED: usize = 1024;
+/// So many slabs are added up by several threads.
+const MANY: usize = 16;
 
 impl Gpu {
     /// `out[offset..] (+)= Σ over rows` of `x`, or of `x ⊙ y`, with a weight for each row, for each of `groups` groups.
@@ -48,9 +50,25 @@ impl Gpu {
                 self.launch::<T>("sum_slabs", grid, [32, 8], &arguments);
             }
         }
+        self.add_slabs::<T>(&part, (slabs, width, groups), out, adding);
+    }
+
+    /// Adds up the slabs `(groups, slabs, width)` of sums.
+    pub(crate) fn add_slabs<T: Real>(
+        &self,
+        part: &Memory,
+        (slabs, width, groups): (usize, usize, usize),
+        out: Address,
+        adding: bool,
+    ) {
         let n = groups * width;
         let arguments = [out, part.address(), n as u64, width as u64, slabs as u64, u64::from(adding)];
-        self.each::<T>("add_slabs", n, &arguments);
+        if slabs < MANY {
+            self.each::<T>("add_slabs", n, &arguments);
+        } else {
+            let blocks = n.div_ceil(32).min(1 << 20) as u32;
+            self.launch::<T>("add_many_slabs", [blocks, 1, 1], [32, 8], &arguments);
+        }
     }
 
     /// Dot products of consecutive blocks of `len` values.

@@ -12,10 +12,10 @@ use std::{
 /// Kernels in the queue with the events around them, and what those before took.
 #[derive(Debug)]
 pub(super) struct Times {
-    open: Vec<(&'static str, Pointer, Pointer)>,
+    open: Vec<(String, Pointer, Pointer)>,
     spare: Vec<Pointer>,
     /// Calls and milliseconds.
-    sums: HashMap<&'static str, (u64, f64)>,
+    sums: HashMap<String, (u64, f64)>,
     since: Instant,
 }
 
@@ -30,7 +30,7 @@ impl Times {
 
 impl Gpu {
     /// Makes a call that puts work into the queue, and measures it where somebody asks.
-    pub(super) fn timed(&self, name: &'static str, mut call: impl FnMut() -> c_int) -> c_int {
+    pub(super) fn timed(&self, name: impl Fn() -> String, mut call: impl FnMut() -> c_int) -> c_int {
         let Some(times) = &self.times else { return call() };
         let mut times = lock(times);
         let driver = &self.api.driver;
@@ -49,7 +49,7 @@ impl Gpu {
         self.note("recording an event", record(before));
         let code = call();
         self.note("recording an event", record(after));
-        times.open.push((name, before, after));
+        times.open.push((name(), before, after));
         code
     }
 
@@ -73,7 +73,7 @@ impl Gpu {
         let mut rows: Vec<_> = std::mem::take(&mut times.sums).into_iter().collect();
         rows.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
         for (name, (calls, ms)) in rows {
-            eprintln!("{name:22} {calls:8} calls {ms:10.2} ms");
+            eprintln!("{name:40} {calls:8} calls {ms:10.2} ms {:9.1} us each", 1e3 * ms / calls as f64);
         }
         eprintln!();
     }

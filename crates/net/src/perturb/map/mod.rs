@@ -180,7 +180,7 @@ pub(crate) fn clipped_gradient<T: Real>(
         }
         Ok((sum, losses, lengths))
     })?;
-    let mut out = BatchGradient { sum: vec![T::ZERO; p], losses: Vec::new(), norms: Vec::new() };
+    let mut out = BatchGradient { sum: vec![T::ZERO; p], far: None, losses: Vec::new(), norms: Vec::new() };
     for (sum, losses, norms) in parts {
         out.sum.iter_mut().zip(sum).for_each(|(o, s)| *o += s);
         out.losses.extend(losses);

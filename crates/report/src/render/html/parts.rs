@@ -114,8 +114,9 @@ fn for_those_trusted() -> Html {
         "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
         &[
             &"For readers whom the owner of the data trusts.",
-            &"No record is named: numbers stand for the most exposed ones. Values, levels and groups that few records have are still here. The numbers are exact and were computed on the data without noise: \
-              this page is no release.",
+            &"No record is named or shown: where one is spoken of, a number stands for it. What fewer than ten records have in common \
+              is left out or merged, and so are values, levels and remarks that could single one out; the owner’s page has them. The \
+              numbers were computed on the data without noise: this page is no release.",
         ],
     )
 }

@@ -130,7 +130,17 @@
   all("details.rest").forEach(function (details) {
     var pre = details.querySelector("pre");
     if (!pre) return;
-    var lines = Array.prototype.slice.call(pre.children), label = details.getAttribute("data-label") || "";
+    var label = details.getAttribute("data-label") || "", lines = pre.textContent.split("\n").filter(Boolean).map(function (text) {
+      var line = document.createElement("span");
+      line.textContent = text;
+      return line;
+    });
+    // A line each, once somebody looks: thousands of them would hold up the page.
+    details.addEventListener("toggle", function () {
+      if (pre.children.length) return;
+      pre.textContent = "";
+      lines.forEach(function (line) { pre.appendChild(line); });
+    });
     var box = search(label, "Filter " + lines.length + " more", function (matches) {
       var left = 0;
       lines.forEach(function (line) {

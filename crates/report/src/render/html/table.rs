@@ -6,8 +6,10 @@ use crate::format;
 
 /// Rows that are shown of a long table; the others are kept as text for the filter.
 pub(crate) const SHOWN: usize = 50;
-/// Bytes that the rows that are not shown may take in one table.
-const MOST_TEXT: usize = 150_000;
+/// Bytes that the rows that are not shown may take in one table: a page of 5,000 columns stays under a megabyte.
+const MOST_TEXT: usize = 75_000;
+/// Those of attributes, which every other table leaves it to them to name.
+const MOST_ATTRIBUTES: usize = 300_000;
 
 /// Which cells say their column where a narrow screen shows each row as a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,17 +177,27 @@ pub(crate) fn table(class: &'static str, label: &str, heads: &[Head<'_>], rows: 
     )
 }
 
-/// What stands for the rows that a long table does not show: one line each, found by a filter.
-pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> Html {
+/// What stands for the rows that a long table does not show: one line of text each, found by a filter. Text alone, so that
+/// thousands of them fit: their numbers are those of the audit, and the page says so where its dials were moved.
+pub(crate) fn rest(label: &str, order: &str, lines: impl ExactSizeIterator<Item = String>) -> Html {
+    rest_within(MOST_TEXT, label, order, lines)
+}
+
+/// The same of attributes.
+pub(crate) fn rest_of_attributes(order: &str, lines: impl ExactSizeIterator<Item = String>) -> Html {
+    rest_within(MOST_ATTRIBUTES, "attributes", order, lines)
+}
+
+fn rest_within(most: usize, label: &str, order: &str, lines: impl ExactSizeIterator<Item = String>) -> Html {
     let all = lines.len() as u64;
     if all == 0 {
         return Html::new();
     }
     let (mut text, mut length, mut kept) = (Html::new(), 0, 0_u64);
     for line in lines {
-        let line = fill("<span>{}</span>", &[&line.on_one_line()]);
+        let line = Html::text(&line).on_one_line().and(Html::literal("\n"));
         length += line.as_str().len();
-        if length > MOST_TEXT {
+        if length > most {
             break;
         }
         text.push(line);
@@ -196,13 +208,11 @@ pub(crate) fn rest(label: &str, lines: impl ExactSizeIterator<Item = Html>) -> H
         n => format!(" The last {} are in the JSON file alone.", format::count(n)),
     };
     fill(
-        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}</p></details>\n",
-        &[
-            &label,
-            &format::count(all),
-            &label,
-            &text,
-            &format!("Less exposed than those above, most first.{left_out}"),
-        ],
+        "<details class=\"rest\" data-label=\"{}\"><summary>{} more</summary><p class=\"say asaudited\">As audited: these lines do not \
+         follow the noise chosen above.</p><pre tabindex=\"0\" role=\"group\" aria-label=\"{}\">{}</pre><p class=\"say\">{}{}</p></details>\n",
+        &[&label, &format::count(all), &label, &text, &order, &left_out],
     )
 }
+
+/// How a list of those that leak less is ordered.
+pub(crate) const LESS_EXPOSED: &str = "Less exposed than those above, most first.";

@@ -43,7 +43,7 @@ impl Table {
             label.extend((0..classes).map(|c| f64::from(u8::from(c == class.min(classes - 1)))));
             weight.push(if weighted { 0.5 + random.uniform() } else { 1.0 });
         }
-        let penalty = Penalty { l2: 0.05, intercept };
+        let penalty = Penalty::new(0.05, intercept);
         Self { classes, penalty, p: d + usize::from(intercept), x, label, weight }
     }
 

@@ -5,7 +5,9 @@ use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
+use crate::render::html::table::{
+    Cell, LESS_EXPOSED, SHOWN, numbers, rest_of_attributes, table, words as text_column,
+};
 use crate::render::networks;
 
 /// The card; empty where the records are no rows of a table.
@@ -26,13 +28,13 @@ pub(super) fn attributes(a: &NetAudit) -> Html {
     ];
     let lines = others.iter().map(|t| {
         let [mean, largest] = [t.eta_mean, t.eta_max].map(format::number);
-        fill("{}  mean η {}  largest {}", &[&t.name, &mean, &largest])
+        format!("{}  mean η {mean}  largest {largest}", t.name)
     });
     let lead = "What one noisy step tells about each column of the table to somebody who knows all else of the record, over \
                 the measured records: dark is the mean, light the most exposed record. A one-hot attribute counts as one. \
                 A run of many steps tells more: ε bounds all of them together.";
     let body = table("sortable filterable stack attributes", "Attributes", &heads, &rows)
-        .and(rest("attributes", lines));
+        .and(rest_of_attributes(LESS_EXPOSED, lines));
     card("attributes", "Which attributes leak", &[Claim::Measured, Claim::Bound], lead, body)
 }
 

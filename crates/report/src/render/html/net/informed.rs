@@ -139,7 +139,7 @@ fn attacks(i: &Informed) -> Html {
 
 fn rests_on(i: &Informed) -> Html {
     let t = &i.training;
-    let items = [
+    let mut items = vec![
         "Every model is trained on the known records and one target of its own, from the same start, in full batches with noise \
          of its own; the adversary sees its parameters and the target’s label (Balle, Cherubin, Hayes 2022; Edmunds 2024, §3.2)."
             .to_owned(),
@@ -148,6 +148,12 @@ fn rests_on(i: &Informed) -> Html {
             .into(),
         "The label alone: the mean target of that label. No adversary does better under perfect privacy.".into(),
     ];
+    if let Some(n) = i.components {
+        items.push(format!(
+            "The adversaries read {} of the parameters, those in which the models learned from differ most.",
+            format::counted(n, "principal component")
+        ));
+    }
     let clip = t
         .clip
         .map_or("nothing".to_owned(), |c| format!("{} at {}", words::clip(t.clip_kind), format::setting(c)));

@@ -47,6 +47,9 @@ fn head_tiles(m: &Membership) -> Html {
             &format!("ε that the run promises at δ = {}", format::setting(p.delta)),
         ));
     }
+    if let Some(own) = &m.own {
+        all.push(tile(&format::at_most(own.epsilon.p50), "own ε of an attacked record, median"));
+    }
     if let Some(c) = &m.canaries {
         all.push(tile(&format::at_least(c.epsilon.value), "ε at least, by canaries"));
     }
@@ -74,6 +77,10 @@ fn attacks(m: &Membership) -> Html {
                 Some(b) => Cell::sorted(format::share_at_most(b.value), b.value),
                 None => Cell::say("–"),
             },
+            match p.own_allowed {
+                Some(most) => Cell::sorted(format::share_at_most(most), most),
+                None => Cell::say("–"),
+            },
             Cell::sorted(format::share(a.area), a.area),
         ]
     };
@@ -85,6 +92,7 @@ fn attacks(m: &Membership) -> Html {
         numbers("false positives"),
         numbers("true positives"),
         numbers("(ε, δ) allows"),
+        numbers("own accounts allow"),
         numbers("area"),
     ];
     let lead = "Thresholds are set so that no larger share of the other records is taken for training records. Intervals are \
@@ -124,7 +132,7 @@ fn canaries(c: &CanaryAudit) -> Html {
 }
 
 fn rests_on(m: &Membership) -> Html {
-    let items = [
+    let mut items = vec![
         "Loss and norm of the gradient: one threshold for all records.".to_owned(),
         "Likelihood ratio (Carlini et al. 2022): confidences of a record under shadow models trained with it and without it, \
          by the recipe of the run on halves of the records, are two normals; their spread is shared by all records below 32 \
@@ -132,6 +140,14 @@ fn rests_on(m: &Membership) -> Html {
             .into(),
         "What (ε, δ) allows: TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ, for every attacker.".into(),
     ];
+    if m.own.is_some() {
+        items.push(
+            "What the records’ own accounts allow: the same curve for each attacked training record with its own ε, from the \
+             norms of its gradients at every step of the run, and the largest mean over records at that mean rate of false \
+             positives. It speaks of the path that the run took; what was promised beforehand is (ε, δ)."
+                .into(),
+        );
+    }
     let rows = [("seed", m.seed.to_string()), ("schema", m.schema.clone())];
     card("rests", "What this rests on", &[], "", list(items).and(facts(&rows)))
 }

@@ -25,7 +25,8 @@ fn foot(audit: &Audit, beside: &Beside) -> Html {
     let made = format!("Leakscope {}, {}.", audit.leakscope, audit.created);
     let redacted = match audit.redact {
         true => {
-            " Records are numbered, not named: this page may be read by those who may know the numbers, and not the records."
+            " For sharing: numbers have three digits, rounded to the safe side; coefficients as fitted, records one by one, scored points, groups and \
+             bars of fewer than ten records are left out or merged."
         }
         false => "",
     };
@@ -88,7 +89,7 @@ fn model(audit: &Audit) -> Html {
     };
     let gradient = format!("{} (tolerance {})", format::number(m.gradient), format::setting(m.tolerance));
     let mut rows = vec![
-        ("family", m.family.name().to_owned()),
+        ("family", m.family.to_string()),
         ("l2", format::setting(m.l2)),
         ("intercept", if m.intercept { "yes, not regularised" } else { "none" }.to_owned()),
         ("how", fitted),
@@ -102,9 +103,15 @@ fn model(audit: &Audit) -> Html {
         rows.push(("largest difference", format!("{} in {}", format::number(d.largest), d.largest_name)));
         rows.push(("objective above its minimum", excess));
     }
-    let lead =
-        "The coefficients before the noise. Whoever holds this page holds the model without its protection.";
-    card("model", "The model", &[], lead, facts(&rows).and(coefficients(audit)))
+    let (lead, coefficients) = match audit.redact {
+        // They would undo the noise, and name levels.
+        true => ("Its coefficients are on the owner’s page alone.", Html::new()),
+        false => (
+            "The coefficients before the noise. Whoever holds this page holds the model without its protection.",
+            coefficients(audit),
+        ),
+    };
+    card("model", "The model", &[], lead, facts(&rows).and(coefficients))
 }
 
 fn coefficients(audit: &Audit) -> Html {
@@ -134,10 +141,14 @@ fn coefficients(audit: &Audit) -> Html {
             row
         })
         .collect();
-    let lines = others.iter().map(|name| {
-        fill("{}  {}", &[*name, &format::number(m.coefficients.get(*name).copied().unwrap_or(0.0))])
-    });
-    table("sortable filterable tall", "Coefficients", &heads, &rows).and(rest("coefficients", lines))
+    let lines = others
+        .iter()
+        .map(|name| format!("{name}  {}", format::number(m.coefficients.get(*name).copied().unwrap_or(0.0))));
+    table("sortable filterable tall", "Coefficients", &heads, &rows).and(rest(
+        "coefficients",
+        "Smaller than those above, largest first.",
+        lines,
+    ))
 }
 
 fn data(audit: &Audit) -> Html {
@@ -175,10 +186,22 @@ fn data(audit: &Audit) -> Html {
         numbers("levels"),
         numbers("missing"),
     ];
-    let lines = others.iter().map(|c| fill("{}  {}  {}", &[&c.name, &c.kind.name(), &c.role]));
+    // The list of attributes names those already.
+    let attributes: std::collections::BTreeSet<&str> =
+        audit.attributes.iter().map(|a| a.name.as_str()).collect();
+    let (named, others): (Vec<_>, Vec<_>) = others.iter().partition(|c| attributes.contains(c.name.as_str()));
+    let lines = others.iter().map(|c| format!("{}  {}  {}", c.name, c.kind.name(), c.role));
+    let note = match named.len() as u64 {
+        0 => Html::new(),
+        n => fill(
+            "<p class=\"say\">{} more are among the <a href=\"#attributes\">attributes</a>.</p>",
+            &[&format::counted(n, "column")],
+        ),
+    };
     let body = facts(&rows)
         .and(table("sortable filterable tall", "Columns", &heads, &table_rows))
-        .and(rest("columns", lines));
+        .and(note)
+        .and(rest("columns", "In the order of the table.", lines));
     card("data", "The data", &[], "Columns and their roles; values and ranges are not shown.", body)
 }
 

@@ -3,6 +3,7 @@
 use crate::document::attack::{Attack, AttackResult};
 use crate::figure::Claim;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{
@@ -26,6 +27,7 @@ const fn slot(attack: Attacker) -> usize {
 
 /// Attacks as one self-contained HTML page.
 pub fn attack_page(a: &Attack) -> String {
+    let a = &if a.redact { redacted(a) } else { a.clone() };
     let (subject, facts) = words::subject(&a.subject);
     let title = format!("Guessing {} from {subject}", a.secret.name);
     let facts = format!("{facts} · {} · seed {}", format::counted(a.trials, "trial"), a.seed);
@@ -272,7 +274,13 @@ fn rests_on(a: &Attack) -> Html {
                 "Black box: sees the record’s other values, its label and the probabilities that the released model gives; takes \
                  the value under which its label is most probable, weighed by how frequent each value is (Fredrikson 2014)."
             }
-            ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => {
+            ModelKind::Linear
+            | ModelKind::Logistic
+            | ModelKind::Poisson
+            | ModelKind::Gamma
+            | ModelKind::Tweedie(_)
+            | ModelKind::SquaredHinge
+            | ModelKind::Huber(_) => {
                 "Black box: sees the record’s other values, its label, predictions of the released model and how often or by how \
                  much it errs on the training rows (Fredrikson 2014)."
             }

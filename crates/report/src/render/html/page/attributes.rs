@@ -8,7 +8,7 @@ use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
+use crate::render::html::table::{Cell, SHOWN, numbers, rest_of_attributes, table, words as text_column};
 use crate::verdict::{exposures, facts_of_audit as facts, is_open, label_distance};
 use crate::words;
 use leakscope_core::special::normal_cdf;
@@ -30,7 +30,7 @@ pub(super) fn attributes(audit: &Audit) -> Html {
     let open = |a: &Attribute| told(a).is_some_and(|t| is_open(t.0));
     // Most exposed first, as the document has them.
     let (shown, others) = audit.attributes.split_at(audit.attributes.len().min(SHOWN));
-    let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, told(a))).collect();
+    let mut rows: Vec<Vec<Cell>> = shown.iter().map(|a| row(a, longest, told(a), apart(audit, a))).collect();
     if let Some((label, (mean, max))) = label {
         let place = shown.iter().take_while(|a| a.eta_max >= max).count();
         let estimated = || facts(audit).label_worst().zip(label_distance(audit).map(|d| 0.5 * d));
@@ -46,12 +46,15 @@ pub(super) fn attributes(audit: &Audit) -> Html {
         text_column("what it means"),
     ];
     let lines = others.iter().map(|a| {
-        let flag =
-            told(a).map(|(_, depth)| fill("  {}", &[&follow::flag(open(a), depth)])).unwrap_or_default();
-        fill(
-            "{}  mean η {}  largest {}{}",
-            &[&a.name, &follow::eta(a.eta_mean), &follow::eta(a.eta_max), &flag],
-        )
+        let tried = audit.tell.as_ref().map(|t| t.of_attribute(&a.name).map(|told| (told, t.protect_at)));
+        let apart = match tried {
+            Some(Some((told, protect_at))) => format!("  {}", words::told_apart(told, protect_at)),
+            Some(None) => "  not tried".to_owned(),
+            None => String::new(),
+        };
+        let flag = if open(a) { "  not protected" } else { "" };
+        let [mean, max] = [a.eta_mean, a.eta_max].map(format::number);
+        format!("{}  {mean}  {max}{apart}{flag}", a.name)
     });
     let lead = match audit.label {
         Some(_) => {
@@ -63,7 +66,10 @@ pub(super) fn attributes(audit: &Audit) -> Html {
         }
     };
     let body = table("sortable filterable stack attributes", "Attributes", &heads, &rows)
-        .and(rest("attributes", lines));
+        .and(rest_of_attributes(match audit.tell {
+            Some(_) => "Less exposed than those above, most first: mean η, largest η, how often two values are told apart.",
+            None => "Less exposed than those above, most first: mean η, largest η.",
+        }, lines));
     card("attributes", "Which attributes leak", &[Claim::Measured, Claim::Bound], lead, body)
 }
 
@@ -79,14 +85,26 @@ fn tried(audit: &Audit, name: &str, label: bool) -> Option<(f64, f64)> {
     }
 }
 
-fn row(a: &Attribute, longest: f64, told: Option<(f64, f64)>) -> Vec<Cell> {
+/// How often two values are told apart, where the table of those has no room for all.
+fn apart(audit: &Audit, a: &Attribute) -> Option<Html> {
+    let tell = audit.tell.as_ref().filter(|t| t.attributes.len().max(t.left_out.len()) > SHOWN)?;
+    Some(match tell.of_attribute(&a.name) {
+        Some(told) => {
+            fill("Two values are told apart in {} of cases.", &[&follow::told_apart(told, tell.protect_at)])
+        }
+        None => Html::literal("Whether two values are told apart was not tried."),
+    })
+}
+
+fn row(a: &Attribute, longest: f64, told: Option<(f64, f64)>, apart: Option<Html>) -> Vec<Cell> {
     let columns = match a.columns.len() {
         0 | 1 => a.kind.name().to_owned(),
         k => format!("{}, {k} columns", a.kind.name()),
     };
     let over_all = Cell::maybe_eta(a.eta_over_all_records);
     let name = Cell::remarked_name(&a.name, &columns);
-    cells(name, (a.eta_mean, a.eta_max), over_all, longest, (told, &meaning(a)))
+    let sentences: Vec<Html> = meaning(a).into_iter().chain(apart).collect();
+    cells(name, (a.eta_mean, a.eta_max), over_all, longest, (told, &sentences))
 }
 
 fn label_row(label: &Label, eta: (f64, f64), longest: f64, told: Option<(f64, f64)>) -> Vec<Cell> {

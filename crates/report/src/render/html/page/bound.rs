@@ -4,6 +4,7 @@ use super::figure::{figure, figures};
 use crate::document::bound::{CurvePoint, Found, FromData, Row};
 use crate::figure::Claim;
 use crate::format;
+use crate::redact::redacted;
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
@@ -13,6 +14,7 @@ use std::collections::BTreeSet;
 
 /// Bounds as one self-contained HTML page.
 pub fn bound_page(f: &Found) -> String {
+    let f = &if f.redact { redacted(f) } else { f.clone() };
     let (title, mut facts) = match &f.data {
         Some(d) => {
             let (subject, facts) = words::subject(&d.subject);
@@ -144,8 +146,8 @@ fn most_exposed(f: &Found) -> Html {
     let heads = [text_column("bound"), numbers("success, at most"), numbers("advantage")];
     let rows: Vec<Vec<Cell>> = m.bounds.iter().map(|b| row(b, false)).collect();
     let lead = format!(
-        "{}: two of its candidate models are {} apart.",
-        if f.redact { "The record".to_owned() } else { format!("Training row {}", format::count(m.row)) },
+        "Training row {}: two of its candidate models are {} apart.",
+        format::count(m.row),
         format::number(m.distance)
     );
     card(

@@ -71,8 +71,8 @@ pub(super) fn explore(audit: &Audit, records: &Explore) -> (Html, Option<String>
     let kept = match left_out {
         0 => String::new(),
         k => format!(
-            " η of the {} that leak least is in the table of records alone.",
-            format::counted(k as u64, "attribute")
+            " Of attributes, those that leak most: η of the other {} is in the table of records alone.",
+            format::count(k as u64)
         ),
     };
     let card = fill(
@@ -138,7 +138,7 @@ fn store<'a>(audit: &'a Audit, records: &'a Explore) -> (Store<'a>, usize) {
         of_series,
         columns,
     };
-    (store, records.attributes.len() - room)
+    (store, records.attributes.len() - room + records.left_out)
 }
 
 fn column<'a>(name: &'a str, follows: &'static str, values: &[f64], attribute: Option<Of<'a>>) -> Column<'a> {

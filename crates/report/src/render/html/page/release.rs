@@ -4,7 +4,7 @@ use crate::document::noise::Source;
 use crate::document::release::{Means, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
-use crate::render::html::markup::{Html, fill};
+use crate::render::html::markup::Html;
 use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::verdict::of_release;
@@ -16,8 +16,8 @@ pub fn release_page(r: &Release) -> String {
     let s = &r.subject;
     let (title, columns) = (format!("a model of {}", s.target), r.mechanism.units.len() as u64);
     let facts = format!(
-        "{} regression · {} · λ = {}{}",
-        s.family.name(),
+        "{} · {} · λ = {}{}",
+        s.family.title(),
         format::counted(columns, "column"),
         format::setting(s.l2),
         match s.classes.as_deref() {
@@ -94,7 +94,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
          for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
-         the 10% and 90% quantiles of a number, and a record’s own and the median; any two levels of a category.{given} {} {} counts as protected.",
+         any two of the 10%, 25%, 50%, 75% and 90% quantiles of a number and a record’s own value; any two levels of a category.{given} {} {} counts as protected.",
         match tell.limit_alone {
             true =>
                 "What was measured stays with the owner; here stands whether the limit that was set holds:",
@@ -140,7 +140,13 @@ fn mechanism(r: &Release) -> String {
                 Source::Records => "The shape was read off the records.",
             };
             let contrasts = match r.subject.family {
-                ModelKind::Linear | ModelKind::Logistic | ModelKind::Poisson => "",
+                ModelKind::Linear
+                | ModelKind::Logistic
+                | ModelKind::Poisson
+                | ModelKind::Gamma
+                | ModelKind::Tweedie(_)
+                | ModelKind::SquaredHinge
+                | ModelKind::Huber(_) => "",
                 ModelKind::Softmax => {
                     " It is the noise on contrasts of the classes, each against the mean of those before it and of length one: the \
                      coefficients of all classes sum to zero in every column, with noise or without."
@@ -197,9 +203,12 @@ fn coefficients(r: &Release) -> Html {
         numbers("95% interval"),
         numbers("p"),
     ];
-    let lines = others.iter().map(|(name, value)| fill("{}  {}", &[*name, &all_digits(*value)]));
-    let body =
-        table("sortable filterable", "Released coefficients", &heads, &rows).and(rest("coefficients", lines));
+    let lines = others.iter().map(|(name, value)| format!("{name}  {}", all_digits(*value)));
+    let body = table("sortable filterable", "Released coefficients", &heads, &rows).and(rest(
+        "coefficients",
+        "Smaller than those above, largest first.",
+        lines,
+    ));
     let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
                 Intervals hold the coefficient that was fitted, before its noise, in 95% of releases, and p is for the hypothesis that \
                 it is zero: they account for the noise, which is public. How far the fitted coefficient is from that of the \

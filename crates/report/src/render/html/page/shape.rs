@@ -3,13 +3,13 @@
 use super::figure::drawn;
 use crate::document::audit::Audit;
 use crate::document::choice::Metric;
-use crate::document::noise::{Noise, Secret};
+use crate::document::noise::{Coefficient, Noise, Secret};
 use crate::figure::{Axis, Claim, Figure, Level, Series};
 use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
-use crate::render::html::table::{Cell, numbers, table, words as text_column};
+use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
 use crate::{noise_words, words};
 use leakscope_core::special::normal_quantile;
 
@@ -134,8 +134,15 @@ pub(super) fn inference(audit: &Audit) -> Html {
         numbers("p-value"),
     ];
     let z = normal_quantile(0.5 + 0.5 * found.level);
-    let rows: Vec<Vec<Cell>> = found
-        .coefficients
+    let mut order: Vec<_> = found.coefficients.iter().collect();
+    let most = if order.len() > 2 * SHOWN { SHOWN } else { order.len() };
+    if most < order.len() {
+        // Of many, those that are surest not to be zero.
+        let errors = |c: &Coefficient| (c.estimate / c.standard_error).abs();
+        order.sort_by(|a, b| errors(b).total_cmp(&errors(a)));
+    }
+    let (shown, others) = order.split_at(most);
+    let rows: Vec<Vec<Cell>> = shown
         .iter()
         .map(|c| {
             let follows = |kind: &'static str, text: &str| {
@@ -165,6 +172,15 @@ pub(super) fn inference(audit: &Audit) -> Html {
         format::share(found.level),
         if audit.model.l2 > 0.0 { " With a penalty they are about the penalised coefficients." } else { "" }
     );
-    let body = table("sortable filterable stack even", "Standard errors", &heads, &rows);
+    let lines = others.iter().map(|c| {
+        format!("{}  {} ± {}", c.name, format::number(c.estimate), format::number(c.standard_error))
+    });
+    let order =
+        "Closer to zero than those above, in standard errors, furthest first: as fitted ± both errors.";
+    let body = table("sortable filterable stack even", "Standard errors", &heads, &rows).and(rest(
+        "coefficients",
+        order,
+        lines,
+    ));
     card("inference", "What coefficients are worth with the noise", &[Claim::Measured], lead, body)
 }

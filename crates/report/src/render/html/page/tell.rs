@@ -47,17 +47,31 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
         unsettled(tell),
         untried(tell)
     );
-    let lines = others.iter().map(|t| {
-        fill("{}  {}  {}", &[&t.attribute, &pair_cell(t, unit(t)), &follow::told_apart(t, tell.protect_at)])
-    });
     let mut body = Html::new();
     if !rows.is_empty() {
-        body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows)
-            .and(rest("attributes", lines));
+        body = table("sortable filterable tall stack even", "Two values told apart", &heads, &rows);
     }
-    let body =
-        body.and(rest("attributes that were not tried", tell.left_out.iter().map(|name| Html::text(name))));
+    // Of many, the list of attributes says it of each: names once, and not three times.
+    let body = match tell.left_out.len() > SHOWN {
+        true => body.and(elsewhere(others.len() + tell.left_out.len())),
+        false => body.and(elsewhere(others.len())).and(rest(
+            "attributes that were not tried",
+            "",
+            tell.left_out.iter().cloned(),
+        )),
+    };
     card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
+}
+
+/// Where those are that have no row here.
+fn elsewhere(count: usize) -> Html {
+    if count == 0 {
+        return Html::new();
+    }
+    fill(
+        "<p class=\"say\">For another {} see the list under <a href=\"#attributes\">Which attributes leak</a>.</p>",
+        &[&format::counted(count as u64, "attribute")],
+    )
 }
 
 /// The same where the numbers follow the noise.

@@ -8,7 +8,7 @@ use crate::render::html::chart::{self, Shown};
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, split};
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
+use crate::render::html::table::{Cell, LESS_EXPOSED, SHOWN, numbers, rest, table, words as text_column};
 use crate::words;
 
 pub(super) fn who(audit: &Audit, series: &[Shown]) -> Html {
@@ -83,9 +83,9 @@ fn groups(audit: &Audit, series: &[Shown]) -> Html {
     };
     let note =
         format!("{ratio}Ratio: mean η over that of the best group. Whole: η of all its records together.");
-    let lines = others.iter().map(|g| fill("{}  mean η {}", &[&g.name, &follow::eta(g.eta_mean)]));
+    let lines = others.iter().map(|g| format!("{}  mean η {}", g.name, format::number(g.eta_mean)));
     table("sortable tall stack even", "Groups", &heads, &rows)
-        .and(rest("groups", lines))
+        .and(rest("groups", LESS_EXPOSED, lines))
         .and(fill("<p class=\"lead\">{}</p>", &[&note]))
 }
 
@@ -116,8 +116,12 @@ fn classes(audit: &Audit) -> Html {
         numbers("η of the label, mean"),
         numbers("largest"),
     ];
-    let lines = others.iter().map(|c| fill("{}  mean η {}", &[&c.name, &follow::eta(c.eta_mean)]));
-    table("sortable tall stack even", "Leakage by class", &heads, &rows).and(rest("classes", lines))
+    let lines = others.iter().map(|c| format!("{}  mean η {}", c.name, format::number(c.eta_mean)));
+    table("sortable tall stack even", "Leakage by class", &heads, &rows).and(rest(
+        "classes",
+        LESS_EXPOSED,
+        lines,
+    ))
 }
 
 /// Without groups: the classes, or the quantiles of all records.

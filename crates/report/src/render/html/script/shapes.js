@@ -15,11 +15,18 @@
   remark.className = "say asaudited";
   remark.hidden = true;
   verdict.appendChild(remark);
+  // The numbers under the verdict are those of the audit whatever is chosen: they say so, and are greyed.
+  var tiles = document.querySelector(".tiles"), below = document.createElement("p");
+  below.className = "say asaudited";
+  below.hidden = true;
+  if (tiles) tiles.parentNode.insertBefore(below, tiles);
   function show() {
     var s = shapes.offered[part.choice.selectedIndex], said;
     part.reset.disabled = s.audited;
     document.body.classList.toggle("moved", !s.audited);
-    remark.hidden = s.audited;
+    document.body.classList.toggle("reshaped", !s.audited);
+    remark.hidden = below.hidden = s.audited;
+    below.textContent = "As audited, with noise of " + shapes.offered[own].name + " shape: the numbers and drawings from here on do not follow the shape chosen.";
     remark.textContent = "Of the noise as audited, of " + shapes.offered[own].name + " shape: what is known of " + s.name + " noise stands under “What if”.";
     part.outcome.className = "outcome";
     if (s.audited) said = "As audited: " + verdict.querySelector(".level").textContent + ". " + s.says;

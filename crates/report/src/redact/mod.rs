@@ -1,6 +1,10 @@
 //! A page to share: nothing on it names a record or shows one.
 
-use crate::document::audit::{self, Audit};
+mod audit;
+mod histogram;
+
+use crate::document::attack::{Attack as Attacked, Secret};
+use crate::document::audit::Audit;
 use crate::document::bound::Found;
 use crate::document::inversion::Inversion;
 use crate::document::net::{NetAudit, Record};
@@ -19,10 +23,6 @@ impl Numbers {
         }
         let next = format!("no. {}", self.0.len() + 1);
         *id = self.0.entry(std::mem::take(id)).or_insert(next).clone();
-    }
-
-    fn records(&mut self, records: &mut [audit::Record]) {
-        records.iter_mut().for_each(|r| self.replace(&mut r.id));
     }
 
     /// A record of a network: its id, its number in the data and its label, which is one of its values.
@@ -48,27 +48,40 @@ pub(crate) fn redacted<D: Redact>(document: &D) -> D {
 
 impl Redact for Audit {
     fn number(&mut self, numbers: &mut Numbers) {
-        numbers.records(&mut self.records.most);
-        numbers.records(&mut self.records.least);
-        self.attributes.iter_mut().for_each(|x| numbers.replace(&mut x.eta_max_record));
-        self.label.iter_mut().for_each(|x| numbers.replace(&mut x.eta_max_record));
-        let told = self.tell.iter_mut().flat_map(|t| &mut t.attributes);
-        told.for_each(|t| numbers.replace(&mut t.worst_record));
-        self.score.iter_mut().for_each(|s| numbers.records(&mut s.most));
+        audit::shared(self, numbers);
         self.secret.iter_mut().for_each(|s| s.number(numbers));
     }
 }
 
 impl Redact for Found {
     fn number(&mut self, _: &mut Numbers) {
-        // One record alone is named: as the most exposed one, whose row is left out.
-        self.data.iter_mut().flat_map(|d| &mut d.most_exposed).for_each(|m| m.row = 0);
+        if let Some(data) = &mut self.data {
+            data.most_exposed = None;
+            audit::summary(&mut data.distance);
+            unnamed(&mut data.secret);
+        }
+        audit::remarks(&mut self.warnings);
     }
+}
+
+impl Redact for Attacked {
+    fn number(&mut self, _: &mut Numbers) {
+        unnamed(&mut self.secret);
+        audit::remarks(&mut self.warnings);
+    }
+}
+
+/// A level that few have, or the end of a range, is a value of records.
+fn unnamed(secret: &mut Secret) {
+    secret.candidates.iter_mut().enumerate().for_each(|(i, c)| c.name = format!("value {}", i + 1));
 }
 
 impl Redact for NetAudit {
     fn number(&mut self, numbers: &mut Numbers) {
-        let score = self.score.iter_mut().map(|s| &mut s.most);
+        self.score = None;
+        for h in self.dfil_histogram.iter_mut().chain(&mut self.eta_histogram) {
+            histogram::of_network(h);
+        }
         let lists = [
             &mut self.most_dfil,
             &mut self.most_eta,
@@ -77,7 +90,7 @@ impl Redact for NetAudit {
             &mut self.least_eta,
             &mut self.least_plis,
         ];
-        for record in lists.into_iter().chain(score).flatten() {
+        for record in lists.into_iter().flatten() {
             let Record { id, record, label, .. } = record;
             numbers.of_network(id, *record, label);
         }
@@ -88,6 +101,7 @@ impl Redact for NetAudit {
 
 impl Redact for Training {
     fn number(&mut self, numbers: &mut Numbers) {
+        self.accounts.iter_mut().flat_map(|a| &mut a.histogram).for_each(histogram::of_network);
         for a in self.accounts.iter_mut().flat_map(|a| &mut a.most) {
             numbers.of_network(&mut a.id, a.record, &mut a.label);
         }
