@@ -216,7 +216,7 @@ fn cut<T: Real>(net: &Network<T>, n: usize, length: usize) -> (usize, usize) {
 }
 
 /// The parts of a batch put together, in their order and in the array of the first.
-fn added<T: Real>(parts: Vec<BatchGradient<T>>, parameters: usize) -> BatchGradient<T> {
+pub(crate) fn added<T: Real>(parts: Vec<BatchGradient<T>>, parameters: usize) -> BatchGradient<T> {
     let mut parts = parts.into_iter();
     let nothing =
         || BatchGradient { sum: vec![T::ZERO; parameters], far: None, losses: Vec::new(), norms: Vec::new() };

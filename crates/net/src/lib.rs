@@ -48,6 +48,7 @@ pub mod data;
 pub mod device;
 pub mod engine;
 pub mod error;
+mod grid;
 pub mod io;
 mod lanczos;
 mod layer;

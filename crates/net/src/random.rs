@@ -75,6 +75,22 @@ impl Generator {
         radius * cos
     }
 
+    /// Standard normal for noise that protects: as [`Generator::normal`], with all 64 bits in the radius. Uniforms of 53 bits
+    /// end at 8.6 and are coarse long before; these are 2⁻⁵³ apart in the bulk and reach 9.4, and what the radius leaves out has
+    /// a probability of 2⁻⁶⁴.
+    pub fn noise(&mut self) -> f64 {
+        if let Some(z) = self.spare.take() {
+            return z;
+        }
+        let wide = (u64::from(self.bits()) << 32) | u64::from(self.bits());
+        // in (0, 1]: a conversion rounds to 53 bits, wherever the first of them stands
+        let u = (wide as f64 + 1.0) * (1.0 / (1u128 << 64) as f64);
+        let radius = (-2.0 * u.ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
+        self.spare = Some(radius * sin);
+        radius * cos
+    }
+
     /// Plus or minus one.
     pub fn sign(&mut self) -> f64 {
         if self.bits() & 1 == 0 { 1.0 } else { -1.0 }
@@ -128,20 +144,22 @@ mod tests {
 
     #[test]
     fn normals_have_the_moments_of_a_normal() {
-        let mut g = Generator::new(7, Purpose::Noise, 3);
-        let n = 200_000;
-        let (mut m1, mut m2, mut m4) = (0.0, 0.0, 0.0);
-        for _ in 0..n {
-            let z = g.normal();
-            m1 += z;
-            m2 += z * z;
-            m4 += z.powi(4);
+        for draw in [Generator::normal, Generator::noise] {
+            let mut g = Generator::new(7, Purpose::Noise, 3);
+            let n = 200_000;
+            let (mut m1, mut m2, mut m4) = (0.0, 0.0, 0.0);
+            for _ in 0..n {
+                let z = draw(&mut g);
+                m1 += z;
+                m2 += z * z;
+                m4 += z.powi(4);
+            }
+            let n = f64::from(n);
+            // five standard errors: 1, √2, √96 over √n
+            assert!((m1 / n).abs() < 5.0 / n.sqrt());
+            assert!((m2 / n - 1.0).abs() < 5.0 * 2f64.sqrt() / n.sqrt());
+            assert!((m4 / n - 3.0).abs() < 5.0 * 96f64.sqrt() / n.sqrt());
         }
-        let n = f64::from(n);
-        // five standard errors: 1, √2, √96 over √n
-        assert!((m1 / n).abs() < 5.0 / n.sqrt());
-        assert!((m2 / n - 1.0).abs() < 5.0 * 2f64.sqrt() / n.sqrt());
-        assert!((m4 / n - 3.0).abs() < 5.0 * 96f64.sqrt() / n.sqrt());
     }
 
     #[test]

@@ -280,6 +280,10 @@ fn noise_drawn_on_a_gpu_is_normal() {
     }
     let n = draws[0].len() as f64;
     for z in &draws {
+        // on the grid of 2⁻⁹, the power of two just below 2/2¹⁰, and on no coarser one
+        let cells: Vec<f64> = z.iter().map(|z| 2.0 * z * 512.0).collect();
+        assert!(cells.iter().all(|c| (c - c.round()).abs() < 1e-6));
+        assert!(cells.iter().filter(|c| c.round() % 2.0 != 0.0).count() > cells.len() / 3);
         let moment = |k: i32| z.iter().map(|z| z.powi(k)).sum::<f64>() / n;
         // five standard errors: 1, √2, √15, √96 over √n
         for (k, expected, error) in

@@ -5,23 +5,24 @@
 mod common;
 
 use common::kinds::{attacked, balanced, found, released, stated};
-use common::networks::{audit as network, training};
+use common::networks::{audit as network, informed, members, training};
 use common::{clinic, set_min_sd, told};
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::Variant;
 use leakscope_report::choice::Stopped;
-use leakscope_report::net::{self, Pictures};
+use leakscope_report::membership::Stated;
+use leakscope_report::net::{self, Pictures, Stopped as TrainingStopped, Withheld};
 use leakscope_report::page;
 use leakscope_report::release::Means;
 use leakscope_report::tell::AmongAll;
 use leakscope_report::verdict::{
     Colour, EPSILON_ALARM, Facts, Noise, PROTECT_AT, Success, TOLD_AT, Verdict, decide, of_attack, of_audit,
-    of_balance, of_bound, of_net_audit, of_release, of_training,
+    of_balance, of_bound, of_informed, of_membership, of_net_audit, of_release, of_training,
 };
 use proptest::prelude::*;
 
 /// The colour that a page shows.
-fn shown(html: &str) -> Colour {
+fn shown_on(html: &str) -> Colour {
     let class = html.split_once("<section class=\"verdict ").unwrap().1.split_once('"').unwrap().0;
     match class {
         "good" => Colour::Green,
@@ -38,7 +39,7 @@ fn of_guess(success: f64, baseline: f64) -> f64 {
 
 /// A page must be red where a number on it is: `told` on the scale of two possibilities.
 fn never_calmer(verdict: &Verdict, html: &str, told: f64) -> Result<(), TestCaseError> {
-    prop_assert_eq!(shown(html), verdict.colour);
+    prop_assert_eq!(shown_on(html), verdict.colour);
     if told > TOLD_AT + 1e-9 {
         prop_assert_eq!(verdict.colour, Colour::Red, "{} is told", told);
     }
@@ -136,6 +137,47 @@ proptest! {
         never_calmer(&of_net_audit(&a), &net::page(&a, &Pictures::default()), told.max(capped))?;
     }
 
+    /// An audit of a run and attacks on it know whatever the run's own page knows against it: δ, an encoding that was read off the
+    /// records, noise from a seed, divergence.
+    #[test]
+    fn a_page_about_a_run_is_never_calmer_than_the_page_of_the_run(
+        epsilon in 0.0..10.0_f64, advantage in proptest::option::of(0.0..0.6_f64), delta in -9.0..-1.0_f64,
+        kind in 0..4_usize, ended in 0..3_usize, records in 1..2_000_000_u64, dfil in -8.0..3.0_f64,
+        chosen in any::<bool>(), area in 0.5..0.8_f64, shown in 0.0..0.4_f64
+    ) {
+        let mut t = training(epsilon);
+        t.data.records = records;
+        t.stopped = [TrainingStopped::Finished, TrainingStopped::Interrupted, TrainingStopped::Diverged][ended];
+        let p = t.privacy.as_mut().unwrap();
+        let promise = p.promise.as_mut().unwrap();
+        (promise.advantage, promise.delta) = (advantage, 10f64.powf(delta));
+        match kind {
+            0 => {}
+            1 => {
+                (p.promise, p.steps_alone) = (None, p.promise.take());
+                p.withheld = Some(Withheld::ReadOffRecords(vec!["the levels of race".into()]));
+            }
+            2 => (p.promise, p.withheld) = (None, Some(Withheld::NoiseFromSeed)),
+            _ => t.privacy = None,
+        }
+        let run = of_training(&t).colour;
+        let mut a = network();
+        a.dfil.iter_mut().for_each(|d| d.max = 10f64.powf(dfil));
+        (a.release.chosen, a.training) = (chosen, Some(Box::new(t.clone())));
+        prop_assert!(of_net_audit(&a).colour >= run, "{:?}", of_net_audit(&a).headline);
+        let promise = t.privacy.as_ref().and_then(|p| p.promise.as_ref());
+        let mut m = members(area, promise.map(|p| p.epsilon), shown);
+        (m.noise, m.data.records) = (t.privacy.is_some(), records);
+        m.promise = promise.map(|p| Stated { epsilon: p.epsilon, delta: p.delta });
+        // also by the promise alone, as documents of before have it
+        if kind == 0 && ended < 2 && advantage.is_none() {
+            prop_assert!(of_membership(&m).colour >= run, "{:?}", of_membership(&m).headline);
+        }
+        m.training = Some(Box::new(t));
+        prop_assert!(of_membership(&m).colour >= run, "{:?}", of_membership(&m).headline);
+        prop_assert_eq!(shown_on(&net::membership_page(&m)), of_membership(&m).colour);
+    }
+
     /// Whatever is not a number is no reason to be calm, and more of any fact never makes a page calmer.
     #[test]
     fn more_is_never_calmer(
@@ -165,6 +207,34 @@ proptest! {
         let unfinished = decide(&Facts { unfinished: true, ..bare }).colour;
         prop_assert!(unfinished >= Colour::Amber);
     }
+}
+
+/// Models of a δ that leaves records out are not green, whatever ε is.
+#[test]
+fn an_informed_adversary_counts_delta() {
+    let mut i = informed(0.5, 2.0);
+    assert_eq!(of_informed(&i).colour, Colour::Green);
+    i.delta = 1.0 / 1_001.0;
+    assert_eq!(of_informed(&i).colour, Colour::Amber);
+    i.delta = 0.02;
+    assert_eq!(of_informed(&i).colour, Colour::Red);
+}
+
+/// What the noise of the steps says about who took part bounds nothing where the encoding was read off the records.
+#[test]
+fn a_bound_that_leaves_the_encoding_out_hides_no_estimate() {
+    let mut t = training(0.1);
+    let p = t.privacy.as_mut().unwrap();
+    p.promise.as_mut().unwrap().advantage = Some(0.02);
+    let mut a = network();
+    a.dfil.iter_mut().for_each(|d| d.max = 1e9);
+    a.training = Some(Box::new(t.clone()));
+    assert_ne!(of_net_audit(&a).colour, Colour::Red);
+    let p = t.privacy.as_mut().unwrap();
+    (p.promise, p.steps_alone) = (None, p.promise.take());
+    p.withheld = Some(Withheld::ReadOffRecords(vec!["the levels of race".into()]));
+    a.training = Some(Box::new(t));
+    assert_eq!(of_net_audit(&a).colour, Colour::Red);
 }
 
 #[test]

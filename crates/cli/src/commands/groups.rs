@@ -51,6 +51,8 @@ const GROUPS: [(&str, &[&str]); 9] = [
         "The model",
         &[
             "model",
+            "power",
+            "huber_threshold",
             "l2",
             "no_intercept",
             "max_classes",

@@ -40,6 +40,7 @@ mod inputs;
 mod measuring;
 pub mod memory;
 mod model;
+mod notes;
 mod prior;
 pub mod public;
 pub(crate) mod resume;

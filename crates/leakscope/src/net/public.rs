@@ -436,7 +436,8 @@ pub(super) fn trained_on<T: Real>(
 ) -> Result<PublicStart> {
     let thawed = memory::frozen(net, &[], None)?;
     let (learned, mut start) = pretrain(thawed, public, args, seed, hooks)?;
-    start.facts.watched_accuracy = evaluate(&learned, watched)?.accuracy;
+    // what is watched may be private: that it has no finite loss must not stop the run
+    start.facts.watched_accuracy = evaluate(&learned, watched).ok().and_then(|e| e.accuracy);
     *net = memory::frozen(&learned, &args.freeze, None)?;
     Ok(start)
 }

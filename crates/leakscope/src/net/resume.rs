@@ -6,7 +6,7 @@ use crate::{Failure, Result};
 use leakscope_net::{
     NetSpec,
     io::Tensors,
-    train::{Filter, Optimizer, Randomness, Sampling, TrainConfig},
+    train::{Filter, Optimizer, Randomness, Sampling, StepReport, TrainConfig},
 };
 use leakscope_report::net::{Perturbation, Point, PublicUse};
 use leakscope_table::SplitKey;
@@ -52,12 +52,34 @@ pub(crate) struct Progress {
     pub(crate) history: Vec<Point>,
     /// Sum of the mean losses since the last point, and how many there were.
     pub(crate) losses: (f64, u64),
+    /// What only the owner may know of the steps.
+    #[serde(default)]
+    pub(crate) exact: Exact,
+}
+
+/// What steps showed that no noise covers: it decides nothing in a private run, and is said to its owner alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Exact {
+    /// How often a drawn record had no finite gradient.
+    pub(crate) not_finite: u64,
+    /// The first step whose loss was out of all proportion.
+    pub(crate) out_of_proportion: Option<u64>,
+}
+
+impl Exact {
+    /// Takes in a step.
+    pub(crate) fn add(&mut self, step: &StepReport) {
+        self.not_finite += step.not_finite as u64;
+        if step.out_of_proportion {
+            self.out_of_proportion.get_or_insert(step.step);
+        }
+    }
 }
 
 impl Progress {
     /// That of a run before its first step.
     pub(crate) fn new(start: Start) -> Self {
-        Self { start, history: Vec::new(), losses: (0.0, 0) }
+        Self { start, history: Vec::new(), losses: (0.0, 0), exact: Exact::default() }
     }
 
     /// Its entry in a checkpoint.

@@ -1,6 +1,6 @@
 //! The loop: steps, checkpoints, divergence, Ctrl-C.
 
-use super::resume::{Progress, Resumed, Start};
+use super::resume::{Exact, Progress, Resumed, Start};
 use super::train::Listener;
 use super::write;
 use crate::{Failure, Result};
@@ -50,6 +50,7 @@ pub(crate) struct Ended<'d, T> {
     pub(crate) stopped: Stopped,
     /// Why it diverged.
     pub(crate) failure: Option<String>,
+    pub(crate) exact: Exact,
     pub(crate) seconds: f64,
 }
 
@@ -113,11 +114,14 @@ pub(crate) fn train<'d, T: Real>(
         }
         match run.step() {
             Ok(report) => {
-                if let Some(loss) = report.loss {
-                    // an empty batch proves nothing
+                progress.exact.add(&report);
+                // In the open an empty batch proves nothing. Under noise, whether it is empty must not decide what is kept.
+                if report.loss.is_some() || run.config().privacy.is_some() {
                     if let Some(proven) = candidate.take() {
                         good = proven;
                     }
+                }
+                if let Some(loss) = report.loss {
                     progress.losses.0 += loss;
                     progress.losses.1 += 1;
                 }
@@ -130,8 +134,11 @@ pub(crate) fn train<'d, T: Real>(
                 if let Some((how, public)) = perturbing {
                     back.perturb(how, public)?;
                 }
-                (run, progress) =
-                    (back, Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?);
+                // the noisy steps that are taken back were seen: they are what decided it
+                back.count_seen(run.seen());
+                let exact = progress.exact;
+                progress = Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?;
+                (run, progress.exact) = (back, exact);
                 break;
             }
             Err(e) => return Err(e.into()),
@@ -156,8 +163,8 @@ pub(crate) fn train<'d, T: Real>(
     }
     write(&plan.folder.join(CHECKPOINT), &bytes(&run, &progress)?)?;
     let seconds = clock.elapsed().as_secs_f64();
-    let Progress { start, history, .. } = progress;
-    Ok(Ended { run, start, history, stopped, failure, seconds })
+    let Progress { start, history, exact, .. } = progress;
+    Ok(Ended { run, start, history, stopped, failure, exact, seconds })
 }
 
 /// Whether records are texts.
@@ -195,7 +202,8 @@ pub(crate) fn point<T: Real>(
     Ok(Point {
         step: run.steps(),
         epoch: run.steps() as f64 / per_epoch,
-        loss: (count > 0).then(|| sum / count as f64),
+        // a page of numbers that are not finite is refused, and that would tell
+        loss: (count > 0).then(|| sum / count as f64).filter(|l| l.is_finite()),
         // no text is right in all its tokens
         accuracy: evaluation.and_then(|e| e.accuracy).filter(|_| !watched.is_some_and(is_text)),
         label_accuracy: evaluation.and_then(|e| e.label_accuracy).filter(|_| several),

@@ -415,6 +415,12 @@ pub(crate) fn check_numbers(args: &TrainRequest) -> Result<()> {
         if args.sampling == SamplingKind::Shuffle {
             return Err(Failure::option("rate", "shuffled batches have a size, no rate: leave it out"));
         }
+        if args.limit.is_some() && (args.release.sigma.is_some() || args.epsilon.is_some()) {
+            let message = "with ⟨rate⟩ and noise neighbouring data sets differ in a record that is there or is not, and one more \
+                           among the first would push another out: cut the file, or leave ⟨rate⟩ out, which makes the number of \
+                           records public";
+            return Err(Failure::option("limit", message));
+        }
     }
     if let Some(epsilon) = args.filter_epsilon {
         positive("filter_epsilon", epsilon)?;

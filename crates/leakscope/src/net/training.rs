@@ -7,7 +7,7 @@ use super::inputs::{Inputs, covered, inputs, split_key};
 use super::memory::{NetArrays, frozen};
 use super::model::{self, NETWORK, TRAINING, WEIGHTS};
 use super::public::{self, Public, PublicStart, frozen_share};
-use super::resume::Start;
+use super::resume::{Exact, Start};
 use super::run::{Ended, PRIVATE, first, make_private, point};
 use super::table::ENCODING;
 use super::train::{LEAVES, TrainRequest, check_numbers, spec};
@@ -179,12 +179,13 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
     if let Some((how, public)) = public::perturbing(request).zip(public.as_ref()) {
         run.perturb(how, &public.data).map_err(|e| Failure::option("perturb", e))?;
     }
-    let (mut steps, mut history, mut losses) = (vec![], vec![], (0.0, 0));
+    let (mut steps, mut history, mut losses, mut exact) = (vec![], vec![], (0.0, 0), Exact::default());
     while run.steps() < plan.steps {
         if hooks.interrupted() {
             return Err(Failure::Interrupted);
         }
         let report = run.step()?;
+        exact.add(&report);
         if let Some(loss) = report.loss {
             losses = (losses.0 + loss, losses.1 + 1);
         }
@@ -208,7 +209,7 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         split: None,
     };
     let seconds = clock.elapsed().as_secs_f64();
-    let ended = Ended { run, start, history, stopped: Stopped::Finished, failure: None, seconds };
+    let ended = Ended { run, start, history, stopped: Stopped::Finished, failure: None, exact, seconds };
     let facts = Facts {
         name,
         files,

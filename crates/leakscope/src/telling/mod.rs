@@ -422,7 +422,12 @@ fn described(
     let levels = asked.levels();
     let record = records.get(&told.worst_row);
     let over_releases = |d: f64| Some(d * f64::from(releases).sqrt()).filter(|d| d.is_finite());
-    let [from, to] = told.worst_pair.map(|k| match (asked.values.get(k), record) {
+    // A record's own value, which comes after the others, is named first.
+    let pair = match told.worst_pair {
+        [other, own] if own == asked.values.len() => [own, other],
+        pair => pair,
+    };
+    let [from, to] = pair.map(|k| match (asked.values.get(k), record) {
         (Some(value), _) => value.clone(),
         (None, Some(record)) => own_value(asked, encoding, record),
         (None, None) => String::new(),

@@ -1,7 +1,7 @@
 //! A step of training: noise, the optimiser's update, and whether all is finite.
 
 use super::{Buf, Device, Flags, address, cuda::magic};
-use crate::{Real, error::Result, optimizer::Optimizer, random::Generator};
+use crate::{Real, error::Result, grid::Grid, optimizer::Optimizer, random::Generator};
 
 impl<T: Real> Device<T> {
     /// Copies truth values to the device.
@@ -26,18 +26,19 @@ impl<T: Real> Device<T> {
         Ok(all.iter().map(|x| x.data.iter().all(|v| v.to_f64().is_finite())).collect())
     }
 
-    /// `x ← x + s·N(0, 1)` where a flag is set, one normal for each of them.
-    pub(crate) fn add_noise(&self, rng: &mut Generator, s: f64, flags: &Flags, x: &mut Buf<T>) {
+    /// `x ← x + s·N(0, 1)` where a flag is set, one normal for each of them, in double precision and rounded to the grid.
+    pub(crate) fn add_noise(&self, rng: &mut Generator, grid: Grid, flags: &Flags, x: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
             // the stream keys a cipher on the device, which draws the normals: the same distribution, and as secret
             let mut word = || u64::from(rng.bits()) | u64::from(rng.bits()) << 32;
             let [k0, k1, k2, k3] = [word(), word(), word(), word()];
             let n = x.len();
-            let args = [x.at(), address(flags.far.as_ref()), n as u64, s.to_bits(), k0, k1, k2, k3];
+            let (s, g) = (grid.deviation.to_bits(), grid.step.to_bits());
+            let args = [x.at(), address(flags.far.as_ref()), n as u64, s, g, k0, k1, k2, k3];
             return gpu.each::<T>("add_noise", n.div_ceil(8), &args);
         }
         for (x, _) in x.data.iter_mut().zip(&flags.data).filter(|(_, f)| **f) {
-            *x += T::from_f64(s * rng.normal());
+            *x = T::from_f64(grid.release(x.to_f64(), rng));
         }
     }
 

@@ -17,6 +17,10 @@ const FIRST_LOSS: &str = "first-loss";
 const PERTURBED: &str = "perturbed";
 /// What that was learned as.
 const PERTURBATION: &str = "perturbation";
+/// Steps that were made and seen, where the run was taken back from them.
+const SEEN: &str = "seen";
+/// Records whose accounts are not known, as 1.
+const UNKNOWN: &str = "account.unknown";
 const SEAL: &str = "sha256";
 /// What stands in the place of the seal while it is taken: as many digits, none of them telling.
 const UNSEALED: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -52,6 +56,9 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(key) = self.source.to_hex() {
             file.metadata.insert(KEY.to_owned(), key);
         }
+        if self.seen() > self.step {
+            file.metadata.insert(SEEN.to_owned(), self.seen().to_string());
+        }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
         }
@@ -71,6 +78,10 @@ impl<'d, T: Real> Trainer<'d, T> {
             let t = self.workers.with(|dev| t.current(dev))?;
             for (name, values) in accounts(&t) {
                 file.insert(name, &[values.len()], values);
+            }
+            if t.unknown.contains(&true) {
+                let unknown: Vec<f64> = t.unknown.iter().map(|u| f64::from(u8::from(*u))).collect();
+                file.insert(UNKNOWN, &[unknown.len()], &unknown);
             }
         }
         if let Some(s) = &self.spending {
@@ -106,6 +117,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         net.load_tensors(&file)?;
         let mut run = Self::new(net, data, config)?;
         run.step = field("step")?.parse().map_err(|_| bad("its step is no number"))?;
+        let seen = file.metadata.get(SEEN).map(|v| v.parse::<u64>()).transpose();
+        run.seen = seen.map_err(|_| bad("its number of seen steps is no number"))?.unwrap_or(0);
         if matches!(run.source, Source::Key(_)) {
             run.source = Source::from_hex(field(KEY)?).ok_or_else(|| bad("its key is damaged"))?;
         }
@@ -143,6 +156,11 @@ impl<'d, T: Real> Trainer<'d, T> {
                 check_len("an account of the checkpoint", stored.len(), values.len())?;
                 check_finite("an account of the checkpoint", &stored)?;
                 *values = stored;
+            }
+            if file.has(UNKNOWN) {
+                let stored = file.get::<f64>(UNKNOWN)?.1;
+                check_len("an account of the checkpoint", stored.len(), t.unknown.len())?;
+                t.unknown = stored.iter().map(|u| *u != 0.0).collect();
             }
         }
         if let Some(s) = &mut run.spending {

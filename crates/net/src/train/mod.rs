@@ -5,8 +5,11 @@
 //! everything else from a seed and the step, so a run stopped anywhere and resumed from its checkpoint gives the same
 //! numbers.
 //!
-//! The noise is drawn in double precision (ChaCha20, Box–Muller) and rounded to the type of the parameters. Attacks on
-//! the last bits of floating-point noise (Mironov 2012) are outside the guarantee.
+//! Sum and noise (ChaCha20, Box–Muller) are added in double precision and rounded to a public grid ([`crate::grid`]), so that
+//! the last digits tell nothing (Mironov 2012); all that follows works from the rounded sum.
+//!
+//! What is not noisy decides nothing that can be seen: a private run stops on noisy numbers alone, and a record whose gradient is
+//! not finite takes part with zero ([`sift`]).
 
 mod account;
 mod checkpoint;
@@ -14,6 +17,7 @@ mod filter;
 mod key;
 mod perturbed;
 mod sample;
+mod sift;
 mod track;
 
 pub use crate::optimizer::Optimizer;
@@ -25,13 +29,13 @@ pub use track::{PANEL, RecordBudget, Tracking};
 
 use crate::{
     Backend, Clip, Data, Network, Real,
-    clip::Clipped,
-    device::{Accounts, Buf, Device, Flags},
+    device::{Buf, Device, Flags},
     engine::Workers,
     error::{Error, Result, check},
+    grid::Grid,
     layer::Draws,
-    leak::{Label, Measure, Plis, Probe, RecordLeak, Trace, dimension},
-    perturb::{Added, Learned, Perturbed, Perturbing},
+    leak::{Label, dimension},
+    perturb::{Learned, Perturbed, Perturbing},
     random::Purpose,
 };
 use filter::Spending;
@@ -110,6 +114,13 @@ pub struct StepReport {
     pub loss: Option<f64>,
     /// Share of drawn records whose gradient was longer than C.
     pub clipped: f64,
+    /// Drawn records whose gradient was not finite: in a private run they take part with zero. Not covered by any noise.
+    #[serde(default)]
+    pub not_finite: usize,
+    /// Whether the loss is over a million times that at the start. A run in the open stops then; a private one must not, for the
+    /// loss is without noise.
+    #[serde(default)]
+    pub out_of_proportion: bool,
 }
 
 /// A training run over given data.
@@ -119,6 +130,8 @@ pub struct Trainer<'d, T> {
     data: &'d Data<T>,
     config: TrainConfig,
     step: u64,
+    /// Steps whose noisy sum was made and seen, where the last of them were taken back.
+    seen: u64,
     moments: Vec<Buf<T>>,
     trained: Flags,
     tracker: Option<Tracker>,
@@ -141,14 +154,13 @@ pub struct Trainer<'d, T> {
     added: Option<Vec<f64>>,
 }
 
-/// What a step told of records: measures, or the accounts with them added on a GPU.
-enum Told {
-    Near(Vec<RecordLeak>),
-    Far(Box<Accounts>),
-}
-
 /// A loss beyond so many times that at the start is divergence: whatever is learned, it is not what was asked for.
 const RUNAWAY: f64 = 1e6;
+
+/// More records than any run sums up.
+const SUMMED: f64 = (1_u64 << 40) as f64;
+/// The grid of less noise would have steps that are no numbers.
+const LEAST_NOISE: f64 = 1e-290;
 
 /// Mean loss where all outputs are 0: what a network achieves that says nothing.
 fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
@@ -182,6 +194,11 @@ impl<'d, T: Real> Trainer<'d, T> {
                 0.0,
                 "a positive bound: without one there is no privacy",
             )?;
+            let noise = sigma * clip.unit();
+            // what a sum of any number of records and its noise can reach is finite, so that this never tells of records
+            let fits = T::from_f64(SUMMED * (noise + clip.longest().unwrap_or(0.0))).to_f64().is_finite();
+            let expected = "neither so small nor so large that sums of gradients with it are not finite";
+            check(noise >= LEAST_NOISE && fits, "the noise sigma times C", noise, expected)?;
             if let Some(layer) = net.without_statistics() {
                 return Err(Error::NoStatistics { layer });
             }
@@ -230,6 +247,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             data,
             config,
             step: 0,
+            seen: 0,
             moments,
             trained,
             tracker,
@@ -273,6 +291,7 @@ impl<'d, T: Real> Trainer<'d, T> {
 
     pub(crate) fn step_generic(&mut self) -> Result<StepReport> {
         let (step, n) = (self.step, self.data.units());
+        let private = self.config.privacy.is_some();
         let diverged = |what| Error::Diverged { step, what };
         let stopped = |e| match e {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
@@ -282,28 +301,39 @@ impl<'d, T: Real> Trainer<'d, T> {
         // texts of like lengths together, so that little is padded
         self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
+        // on public records and noisy parameters: that it stops here tells nothing of others
         let learned = self.learn_perturbation().map_err(stopped)?;
         let added = learned.as_ref().map(|l| &l.added);
-        let spending = self.spend(added).map_err(stopped)?;
+        let mut silent = Vec::new();
+        let spending = self.spend(added, &mut silent)?;
         if let Some(spending) = &spending {
             drawn.retain(|&i| spending.dropped[i].is_infinite());
         }
-        let mut batch = self.released(&drawn, clip, added).map_err(stopped)?;
-        let loss = (!drawn.is_empty()).then(|| batch.losses.iter().sum::<f64>() / drawn.len() as f64);
-        if loss.is_some_and(|loss| !self.in_proportion(loss)) {
+        let m = drawn.len();
+        // what was not charged must not take part; it is in ascending order
+        drawn.retain(|i| silent.binary_search(i).is_err());
+        let mut batch = match private {
+            true => self.released_by_finite(&drawn, clip, added)?,
+            false => self.released(&drawn, clip, added).map_err(stopped)?,
+        };
+        let finite = batch.losses.len();
+        let loss = (finite > 0).then(|| batch.losses.iter().sum::<f64>() / finite as f64);
+        let out_of_proportion = loss.is_some_and(|loss| !self.in_proportion(loss));
+        if out_of_proportion && !private {
             return Err(diverged("the loss is over a million times that at the start"));
         }
-        let told = self.told(&drawn, spending.as_ref(), added).map_err(stopped)?;
-        let (theta, moments) = self.workers.with(|dev| {
+        let told = self.told(&drawn, spending.as_ref(), added)?;
+        let updated = self.workers.with(|dev| {
             let gradient = batch.far.take().unwrap_or_else(|| dev.upload(&batch.sum));
             self.updated(dev, gradient)
-        })?;
-        self.net.theta = theta;
-        self.moments = moments;
-        match (&mut self.tracker, told) {
-            (Some(t), Told::Near(leaks)) => t.add(&leaks),
-            (Some(t), Told::Far(accounts)) => t.keep(*accounts),
-            (None, _) => {}
+        });
+        if private {
+            // also where it is taken back: that it was is seen
+            self.seen = self.seen().max(step + 1);
+        }
+        (self.net.theta, self.moments) = updated?;
+        if let Some(tracker) = &mut self.tracker {
+            told.keep(tracker);
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
@@ -312,43 +342,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             self.added = added.into_constant();
         }
         self.first_loss = self.first_loss.or(loss);
-        let (m, c) = (drawn.len(), clip.unit());
-        let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > c).count();
-        let share = |v: f64| if m == 0 { 0.0 } else { v / m as f64 };
-        Ok(StepReport { step, drawn: m, loss, clipped: share(over as f64) })
-    }
-
-    /// What this step tells of the records that are followed or drawn.
-    fn told(&self, drawn: &[usize], spending: Option<&Spending>, added: Option<&Added<T>>) -> Result<Told> {
-        let (Some(tracker), Some(privacy), Some(probes)) =
-            (&self.tracker, self.config.privacy, self.config.tracking.probes())
-        else {
-            return Ok(Told::Near(Vec::new()));
-        };
-        // other probes at every step
-        let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let what = Measure {
-            trace: Trace::Estimate { probes, probe: Probe::Rademacher },
-            plis: Plis::Record,
-            label: self.config.label,
-            ..Measure::new(privacy.clip, privacy.sigma, seed)
-        };
-        // a record that dropped out takes no part, and gives nothing away
-        let takes_part = |i: usize| spending.is_none_or(|s| s.dropped[i].is_infinite());
-        let wanted = tracker.wants(drawn, takes_part);
-        let far = match added {
-            None => self.workers.with(|dev| tracker.accounts(dev)),
-            Some(_) => None,
-        };
-        match far {
-            Some(mut accounts) => {
-                // with the values that dropout left out in this step: whoever knows them learns no less
-                let (workers, draws) = (&self.workers, self.draws());
-                T::account(workers, &self.net, self.data, &wanted, (&what, draws), &mut accounts)?;
-                Ok(Told::Far(Box::new(accounts)))
-            }
-            None => self.measured(&wanted, what, added).map(Told::Near),
-        }
+        let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > clip.unit()).count();
+        let clipped = if finite == 0 { 0.0 } else { over as f64 / finite as f64 };
+        Ok(StepReport { step, drawn: m, loss, clipped, not_finite: m - finite, out_of_proportion })
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
@@ -356,7 +352,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         let (config, step) = (&self.config, self.step);
         if let Some(p) = config.privacy {
             let mut rng = self.source.generator(Purpose::Noise, step);
-            dev.add_noise(&mut rng, p.sigma * p.clip.unit(), &self.trained, &mut gradient);
+            dev.add_noise(&mut rng, Grid::of(p.sigma * p.clip.unit()), &self.trained, &mut gradient);
         }
         let divisor = config.divisor.unwrap_or_else(|| config.sampling.expected(self.data.units()));
         dev.add_decay(1.0 / divisor, config.weight_decay, &self.net.theta, &mut gradient);
@@ -375,33 +371,17 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
     }
 
-    /// What dropout leaves out in this step. It is no secret: a guarantee holds whatever is left out.
+    /// What dropout leaves out in this step. A guarantee holds whatever is left out of a record, but a record more or less moves
+    /// those behind it to other numbers: from the key, what is left out of all others is distributed as before.
     fn draws(&self) -> Option<Draws> {
-        Some(Draws { seed: self.config.seed, step: self.step })
-    }
-
-    /// The records' spending with this step charged to those that can pay it; absent without a filter.
-    fn spend(&self, added: Option<&Added<T>>) -> Result<Option<Spending>> {
-        let (Some(spending), Some(p)) = (&self.spending, self.config.privacy) else { return Ok(None) };
-        let active = spending.active();
-        let mut spending = spending.clone();
-        if self.data.members().is_some() {
-            let (workers, net, data) = (&self.workers, &self.net, self.data);
-            let units = T::clipped_gradient(workers, net, data, &active, p.clip, None, self.draws())?;
-            let released = |n: f64| n * Clipped::new(p.clip, n).s;
-            let norms = active.into_iter().zip(units.norms);
-            spending.charge(self.step, norms.map(|(unit, n)| (unit, released(n))));
-            return Ok(Some(spending));
-        }
-        let norms = Measure {
-            trace: Trace::Skip,
-            plis: Plis::Skip,
-            label: self.config.label,
-            ..Measure::new(p.clip, p.sigma, self.config.seed)
+        let seed = match self.source {
+            Source::Seed(_) => self.config.seed,
+            Source::Key(_) => {
+                let mut stream = self.source.generator(Purpose::Dropout, self.step);
+                u64::from(stream.bits()) | u64::from(stream.bits()) << 32
+            }
         };
-        let leaks = self.measured(&active, norms, added)?;
-        spending.charge(self.step, leaks.iter().map(|leak| (leak.record, leak.released_norm)));
-        Ok(Some(spending))
+        Some(Draws { seed, step: self.step })
     }
 
     /// The step before which each record dropped out of a filtered run; `None` for one that takes part. Empty without a
@@ -444,6 +424,16 @@ impl<'d, T: Real> Trainer<'d, T> {
         self.step
     }
 
+    /// Steps whose noisy sum was made and may have been seen, those that were taken back too: what a private run costs.
+    pub fn seen(&self) -> u64 {
+        self.seen.max(self.step)
+    }
+
+    /// Counts steps of this run that were made before it was taken back to where it stands.
+    pub fn count_seen(&mut self, steps: u64) {
+        self.seen = self.seen().max(steps);
+    }
+
     /// Accounts of all records; empty without tracking.
     pub fn budgets(&self) -> Result<Vec<RecordBudget>> {
         let Some(tracker) = &self.tracker else { return Ok(Vec::new()) };
@@ -468,5 +458,43 @@ impl<'d, T: Real> Trainer<'d, T> {
             Some(t) => self.workers.with(|dev| t.followed_dfil(dev, |i| self.dimension(i))),
             None => Ok(Vec::new()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LayerSpec, Loss, NetSpec, Shape};
+
+    /// One record more moves those behind it to other numbers: what dropout leaves out of them must not follow from those numbers
+    /// and a seed that anybody knows.
+    #[test]
+    fn what_dropout_leaves_out_of_a_private_run_follows_from_its_key() {
+        let data = Data::new(Shape::Vector([1]), vec![0.5_f32; 4], 1, vec![1.0; 4]).unwrap();
+        let spec = || NetSpec::sequential(Shape::Vector([1]), vec![LayerSpec::dense(1)], Loss::SquaredError);
+        let config = |randomness| TrainConfig {
+            optimizer: Optimizer::Sgd { momentum: 0.0 },
+            learning_rate: 1.0,
+            weight_decay: 0.0,
+            sampling: Sampling::Poisson { rate: 1.0 },
+            privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 1.0 }),
+            tracking: Tracking::Off,
+            label: Label::Public,
+            delta: 1e-5,
+            seed: 3,
+            randomness,
+            divisor: None,
+            filter: None,
+        };
+        let run = |randomness| {
+            Trainer::new(Network::<f32>::new(spec(), 1).unwrap(), &data, config(randomness)).unwrap()
+        };
+        let seeds = [run(Randomness::System), run(Randomness::System)].map(|r| r.draws().unwrap().seed);
+        assert!(seeds[0] != seeds[1] && !seeds.contains(&3));
+        assert_eq!(run(Randomness::SeededNotPrivate).draws().unwrap().seed, 3);
+        let first = run(Randomness::System);
+        let again =
+            Trainer::<f32>::resume(&first.checkpoint().unwrap(), &data, config(Randomness::System)).unwrap();
+        assert_eq!(first.draws(), again.draws());
     }
 }

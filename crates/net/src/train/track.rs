@@ -81,7 +81,7 @@ pub struct RecordBudget {
     pub measured: u64,
     /// Trace of its Fisher information under the sampling of the run: exact for an attacker who knows which other
     /// records were drawn, an upper bound for one who does not. Absent where it was not followed and drawn less than
-    /// twice, so that nothing is known of its spread.
+    /// twice, so that nothing is known of its spread, and where a measure of a step was not finite.
     pub trace: Option<Measured>,
     /// The same over the dimension of a record.
     pub dfil: Option<Measured>,
@@ -109,6 +109,8 @@ pub(crate) struct Tracker {
     pub(crate) plain_probes: Vec<f64>,
     /// Records × orders; zero where a record is not followed.
     pub(crate) renyi: Vec<f64>,
+    /// Records of which a step could not be measured: their accounts are not known.
+    pub(crate) unknown: Vec<bool>,
     followed: Vec<bool>,
     tables: Option<(poisson::Table, renyi::Table)>,
     factor: f64,
@@ -177,6 +179,7 @@ impl Tracker {
             plain_square: zeros(),
             plain_probes: zeros(),
             renyi: vec![0.0; records * renyi::ORDERS.len()],
+            unknown: vec![false; records],
             followed,
             tables,
             factor,
@@ -207,6 +210,11 @@ impl Tracker {
     /// Keeps accounts that a step has added to.
     pub(crate) fn keep(&mut self, accounts: Accounts) {
         self.far = Some(Arc::new(accounts));
+    }
+
+    /// Gives up the accounts of records that took part and could not be measured.
+    pub(crate) fn forget(&mut self, records: &[usize]) {
+        records.iter().for_each(|&i| self.unknown[i] = true);
     }
 
     /// The accounts as they are now, in the host's memory.
@@ -284,17 +292,21 @@ impl Tracker {
             None => Cow::Borrowed(&self.trace),
         };
         let all = self.followed.iter().zip(trace.iter()).enumerate();
-        Ok(all.filter(|(_, (followed, _))| **followed).map(|(i, (_, t))| t / dimension(i) as f64).collect())
+        let each = all.filter(|(_, (followed, t))| **followed && t.is_finite());
+        Ok(each.map(|(i, (_, t))| t / dimension(i) as f64).collect())
     }
 
     /// The account of a record that could take part in `steps` steps.
     pub(crate) fn budget(&self, record: usize, dimension: usize, steps: u64) -> RecordBudget {
         let (i, d, k) = (record, dimension as f64, renyi::ORDERS.len());
         let followed = self.followed[i];
+        let known = !self.unknown[i];
         let measured = self.measured[i];
         let of = |sum: &[f64], square: &[f64], probes: &[f64]| {
             let sums = Sums { measured, sum: sum[i], square: square[i], probes: probes[i] };
-            if followed { Some(sums.whole()) } else { sums.of_sample(steps as f64) }
+            let measured = if followed { Some(sums.whole()) } else { sums.of_sample(steps as f64) };
+            let finite = |m: &Measured| (m.value + m.standard_error.unwrap_or(0.0)).is_finite();
+            measured.filter(|m| known && finite(m))
         };
         let times = |m: Measured, factor: f64| Measured {
             value: factor * m.value,
@@ -308,7 +320,7 @@ impl Tracker {
             dfil: trace.map(|m| times(m, 1.0 / d)),
             degrees: if followed { self.degrees * measured } else { measured - 1.0 }.max(1.0),
             published: of(&self.plain, &self.plain_square, &self.plain_probes).map(|m| times(m, self.factor)),
-            renyi: followed.then(|| std::array::from_fn(|j| self.renyi[i * k + j])),
+            renyi: (followed && known).then(|| std::array::from_fn(|j| self.renyi[i * k + j])),
         }
     }
 }

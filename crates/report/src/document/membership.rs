@@ -1,6 +1,7 @@
 //! What `leakscope net attack --method membership` found, as plain data: who was among the training records?
 
 use super::net::{DataFacts, NetworkFacts};
+use super::training::Training;
 use crate::figure::{Axis, Claim, Figure, Place, Series};
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use leakscope_core::num::Summary;
@@ -34,6 +35,9 @@ pub struct Membership {
     pub own: Option<OwnAccounts>,
     /// Whether the run added noise.
     pub noise: bool,
+    /// The run, where the model's folder has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training: Option<Box<Training>>,
     /// By attacker.
     pub attacks: Vec<MembershipAttack>,
     /// One more run with canaries, where it was asked for.

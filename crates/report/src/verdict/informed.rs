@@ -1,6 +1,6 @@
 //! The verdict on the informed adversary: is the last record told beyond its label?
 
-use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
+use super::{Colour, Facts, Noise, Success, Verdict, decide, left_out, plain, strong};
 use crate::document::informed::{Adversary, Informed, InformedAttack};
 use crate::format;
 use crate::words;
@@ -10,6 +10,7 @@ pub(crate) fn facts(i: &Informed) -> Facts {
     Facts {
         noise: if i.training.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         epsilon: i.epsilon,
+        left_out: i.epsilon.map(|_| left_out(i.delta, (i.known + 1) as f64)),
         observed: most.map(|success| Success { success, baseline: 0.5 }),
         ..Facts::default()
     }

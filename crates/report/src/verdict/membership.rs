@@ -1,20 +1,31 @@
 //! The verdict on membership: how well attacks tell who took part, and whether a run keeps what it promises.
 
-use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, plain, strong};
+use super::net::training_facts;
+use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, left_out, plain, strong};
 use crate::document::membership::{Membership, MembershipAttack, Rate};
 use crate::format;
 use crate::words;
 
 pub(crate) fn facts(m: &Membership) -> Facts {
     let most = m.attacks.iter().map(|a| a.area).max_by(f64::total_cmp);
+    // Whatever is open about the run is open here: a page about a run is never calmer than the run's own.
+    let run = m.training.as_ref().map_or_else(|| stated(m), |t| training_facts(t));
     Facts {
-        noise: if m.noise { Noise::Chosen } else { Noise::Absent },
         over_limit: m.canaries.as_ref().is_some_and(|c| c.refutes())
             || m.attacks.iter().flat_map(|a| &a.points).any(Rate::is_past_own_accounts)
             || past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit()),
-        unfinished: past_limit(m).is_some(),
-        epsilon: m.promise.map(|p| p.epsilon),
+        unfinished: run.unfinished || past_limit(m).is_some(),
         observed: most.map(|success| Success { success, baseline: 0.5 }),
+        ..run
+    }
+}
+
+/// What is known of a run by its promise alone.
+fn stated(m: &Membership) -> Facts {
+    Facts {
+        noise: if m.noise { Noise::Chosen } else { Noise::Absent },
+        epsilon: m.promise.map(|p| p.epsilon),
+        left_out: m.promise.map(|p| left_out(p.delta, m.data.records as f64)),
         ..Facts::default()
     }
 }
@@ -62,12 +73,13 @@ fn explained((a, p): (&MembershipAttack, &Rate)) -> Vec<Span> {
 
 /// The verdict on membership.
 pub fn of_membership(m: &Membership) -> Verdict {
-    let decision = decide(&facts(m));
+    let facts = facts(m);
+    let decision = decide(&facts);
     let refuted = m.canaries.as_ref().is_some_and(|c| c.refutes());
     let head = match decision.colour {
         Colour::Red if refuted => "The training code breaks its promise",
         Colour::Red | Colour::Amber if past_limit(m).is_some() => "An attack found more than the run allows",
-        Colour::Red if m.noise => "Who took part may be told",
+        Colour::Red if facts.noise != Noise::Absent => "Who took part may be told",
         Colour::Red => "Nothing hides who took part",
         Colour::Amber => "Not shown to hide who took part",
         Colour::Green => "Who took part is hidden",

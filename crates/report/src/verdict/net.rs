@@ -192,17 +192,16 @@ pub(crate) fn audit_facts(a: &NetAudit) -> Facts {
     let dfil = accounts(a).map(largest).into_iter().chain(most_dfil(a));
     let errors = dfil.map(|d| 1.0 / d.max(0.0).sqrt()).chain(a.eta.as_ref().map(|e| 1.0 / e.max));
     let told = errors.map(|e| if e.is_infinite() { 0.5 } else { estimated(spread, e) });
-    let run = a.training.as_ref().map(|t| training_facts(t));
+    // Whatever is open about the run is open here: a page about a run is never calmer than the run's own.
+    let run = a.training.as_ref().map(|t| training_facts(t)).unwrap_or_default();
     Facts {
-        noise: match (&run, a.release.chosen) {
-            (Some(run), _) if run.noise == Noise::Absent => Noise::Absent,
-            (_, false) => Noise::Unit,
-            (_, true) => Noise::Chosen,
+        noise: match (run.noise, a.release.chosen) {
+            (Noise::Absent, _) => Noise::Absent,
+            (Noise::Chosen | Noise::Unit, false) => Noise::Unit,
+            (Noise::Chosen | Noise::Unit, true) => Noise::Chosen,
         },
         estimated: told.max_by(f64::total_cmp),
-        epsilon: run.and_then(|r| r.epsilon),
-        membership: run.and_then(|r| r.membership),
-        ..Facts::default()
+        ..run
     }
 }
 

@@ -379,6 +379,7 @@ pub(crate) fn members(
             OwnAccounts { accounted: 3, epsilon: all.summary() }
         }),
         noise: epsilon.is_some(),
+        training: None,
         figures: figures(&attacks, promise, None),
         attacks,
         canaries: Some(CanaryAudit {

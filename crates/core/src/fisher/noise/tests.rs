@@ -128,7 +128,8 @@ fn the_information_of_a_shape_is_that_of_finite_differences_of_refits() {
                         let found = derivative.information(i as u64, &table.record(i), group).unwrap();
                         let truth = by_differences(&table, &targets, &dual, i, group);
                         assert!(
-                            (found - truth).abs() <= 1e-5 * truth,
+                            // A record beyond the margin tells nothing; differences of refits leave rounding.
+                            (found - truth).abs() <= 1e-5 * truth + 1e-20,
                             "{family:?}, record {i}: {found:e}, by refits {truth:e}"
                         );
                     }

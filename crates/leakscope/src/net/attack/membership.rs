@@ -292,6 +292,7 @@ fn attacked<T: Real>(
         promise,
         own: accounts.map(|(e, _)| OwnAccounts { accounted: own.accounted(&inside), epsilon: summary(e) }),
         noise: model.training.as_ref().is_some_and(|t| t.privacy.is_some()),
+        training: model.training.clone().map(Box::new),
         figures: figures(&attacks, promise, accounts),
         attacks,
         canaries,

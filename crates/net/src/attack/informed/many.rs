@@ -6,6 +6,7 @@ use crate::{
     Clip, Loss,
     clip::Clipped,
     error::{Error, Result, check, check_finite, check_len},
+    grid::Grid,
     random::{Generator, Purpose},
     train::Optimizer,
 };
@@ -171,11 +172,11 @@ pub(super) fn noised(
     if deviation <= 0.0 || models.is_empty() {
         return;
     }
-    let p = sums.len() / models.len();
+    let (p, grid) = (sums.len() / models.len(), Grid::of(deviation));
     for (sum, model) in sums.chunks_exact_mut(p).zip(models) {
         // every model and step has a stream of its own
         let mut rng = Generator::new(seed, Purpose::Noise, model as u64 * steps.max(1) + step);
-        sum.iter_mut().for_each(|s| *s += deviation * rng.normal());
+        sum.iter_mut().for_each(|s| *s = grid.release(*s, &mut rng));
     }
 }
 

@@ -25,6 +25,14 @@ static __device__ void chacha(const u32* key, u64 counter, u64 nonce, u32* out) 
     }
     for (int i = 0; i < 16; i++) out[i] += s[i];
 }
+// Two normals for noise that protects, as `Generator::noise`: all 64 bits in the radius.
+static __device__ __forceinline__ void noises(const u32* words, double* z) {
+    double sin, cos;
+    u64 first = (u64)words[0] << 32 | words[1], second = (u64)words[2] << 32 | words[3];
+    double radius = sqrt(-2.0 * log(((double)first + 1.0) * (1.0 / 18446744073709551616.0)));
+    sincospi(2.0 * ((double)(second >> 11) * (1.0 / 9007199254740992.0)), &sin, &cos);
+    z[0] = radius * cos, z[1] = radius * sin;
+}
 // Two normals (Box–Muller, 53 bits) from four words.
 static __device__ __forceinline__ void normals(const u32* words, double* z) {
     double u[2], sin, cos;
@@ -68,18 +76,18 @@ KERNEL random_unit(double* out, const u32* records, L width, u64 seed, u64 purpo
     sum = sqrt(block_sum(sum));
     for (L j = threadIdx.x; j < width; j += blockDim.x) row[j] /= fmax(sum, 2.2250738585072014e-308);
 }
-// Eight normals for each block of the cipher; parameter i has the i-th.
-KERNEL add_noise(real* x, const unsigned char* flags, L n, double s, u64 k0, u64 k1, u64 k2, u64 k3) {
+// Eight normals for each block of the cipher; parameter i has the i-th. The sum is rounded to multiples of the power of two g.
+KERNEL add_noise(real* x, const unsigned char* flags, L n, double s, double g, u64 k0, u64 k1, u64 k2, u64 k3) {
     u32 key[8] = {(u32)k0, (u32)(k0 >> 32), (u32)k1, (u32)(k1 >> 32), (u32)k2, (u32)(k2 >> 32), (u32)k3, (u32)(k3 >> 32)};
     EACH(b, (n + 7) / 8) {
         u32 words[16];
         chacha(key, (u64)b, 0, words);
         for (int pair = 0; pair < 4; pair++) {
             double z[2];
-            normals(words + 4 * pair, z);
+            noises(words + 4 * pair, z);
             for (int h = 0; h < 2; h++) {
                 L i = b * 8 + 2 * pair + h;
-                if (i < n && flags[i]) x[i] += (real)(s * z[h]);
+                if (i < n && flags[i]) x[i] = (real)(rint(((double)x[i] + s * z[h]) / g) * g);
             }
         }
     }
