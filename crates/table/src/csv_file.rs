@@ -468,8 +468,7 @@ impl CsvFile {
                             place: self.place(row),
                             column: self.header[field].clone(),
                             value: truncated(&String::from_utf8_lossy(cell)),
-                            texts: vec![],
-                            others: vec![],
+                            all: Box::default(),
                         });
                     }
                 }

@@ -16,6 +16,15 @@ use wording::{
 /// The result of reading, encoding or writing a table.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Cells that are no numbers in columns of numbers, among the first rows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OddCells {
+    /// As they are written, as far as they differ.
+    pub texts: Vec<String>,
+    /// Other columns that have such cells.
+    pub others: Vec<String>,
+}
+
 /// Why a table cannot be read, encoded or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -381,8 +390,8 @@ pub enum Error {
     #[error(
         "{place}: column `{column}` holds numbers, but here `{value}`{}: correct it, declare it missing \
          with {}, or treat the column as categories with ⟨categorical={column}⟩",
-        other_columns(others),
-        missing_markers(value, texts)
+        other_columns(&all.others),
+        missing_markers(value, &all.texts)
     )]
     TextInNumber {
         /// Where.
@@ -391,10 +400,8 @@ pub enum Error {
         column: String,
         /// The cell, truncated.
         value: String,
-        /// All such cells among the first rows, as far as they differ.
-        texts: Vec<String>,
-        /// Other columns that hold numbers and have such cells.
-        others: Vec<String>,
+        /// All such cells among the first rows.
+        all: Box<OddCells>,
     },
     /// A cell is ±infinity.
     #[error("{place}: column `{column}` is infinite: expected a finite number; correct it or remove the row")]

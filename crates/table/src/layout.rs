@@ -8,7 +8,7 @@ use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
 use crate::remark::Remark;
 use crate::table::Table;
-use crate::{Error, Result};
+use crate::{Error, OddCells, Result};
 
 /// What a cell column of a batch is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,8 @@ impl Layout {
                 texts.dedup();
                 let names = odd.iter().filter(|o| **o != c).map(|o| table.columns()[*o].name.clone());
                 let (others, value) = (names.collect(), value.into());
-                return Err(Error::TextInNumber { place, column, value, texts, others });
+                let all = Box::new(OddCells { texts, others });
+                return Err(Error::TextInNumber { place, column, value, all });
             }
         }
         if let Some(w) = weights

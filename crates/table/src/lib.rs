@@ -81,7 +81,7 @@ pub use encoding::{
     Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, MIN_LEVEL_COUNT, Missing, OneHot,
     Pca, ReadOff, Scale, Target, TargetCoding, TargetKind,
 };
-pub use error::{Error, Result, TargetError};
+pub use error::{Error, OddCells, Result, TargetError};
 pub use fit::Profiled;
 pub use holdout::{Holdout, SplitKey};
 pub use hooks::{Hooks, OnProgress, Progress, Stage};
