@@ -114,9 +114,10 @@ fn for_those_trusted() -> Html {
         "<p class=\"meta\"><strong>{}</strong> {}</p>\n",
         &[
             &"For readers whom the owner of the data trusts.",
-            &"No record is named or shown: where one is spoken of, a number stands for it. What fewer than ten records have in common \
-              is left out or merged, and so are values, levels and remarks that could single one out; the owner’s page has them. The \
-              numbers were computed on the data without noise: this page is no release.",
+            &"No record is named: where one is spoken of, a number stands for it. Audits, bounds and attacks on a table leave out or merge \
+              what fewer than ten records have in common, and values, levels and remarks that could single one out; pages about \
+              networks and texts still list numbers of single records. The owner’s page has all of it. The numbers were computed on the \
+              data without noise: this page is no release.",
         ],
     )
 }
