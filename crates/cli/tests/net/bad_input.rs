@@ -55,10 +55,7 @@ fn bad_input_is_explained() {
         (&["--resume"], "--resume"),
         (&["--limit", "0"], "--limit"),
         // one record more among the first would push another out
-        (
-            &["--limit", "8", "--rate", "0.5", "--sigma", "1", "--batch", "4"],
-            "--limit: with --rate and noise",
-        ),
+        (&["--limit", "8", "--rate", "0.5", "--sigma", "1"], "--limit: with --rate and noise"),
     ] {
         let said = train(small, more);
         assert!(said.contains(says), "{more:?}: {said}");

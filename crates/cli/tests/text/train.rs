@@ -253,7 +253,8 @@ fn the_published_files_do_not_take_the_noise_off() {
     let seeded = ["--seed", "5", "--not-private-noise-from-seed"];
     let (open, without) = (step("texts.txt", "open", &seeded), step("neighbour.txt", "without", &seeded));
     let told = distance(&open, &without);
-    assert!(told > 0.0 && told <= 0.1 * (1.0 + 1e-9), "{told}: the attack has no force");
+    // one clipped gradient, and what rounding to the grid of the noise adds
+    assert!(told > 0.0 && told <= 0.1 * 1.1, "{told}: the attack has no force");
 
     let published = step("texts.txt", "run", &["--seed", "5"]);
     // a coordinate of a difference of two noises has variance 2(σC/10)²; p is over nine thousand
