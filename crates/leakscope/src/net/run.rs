@@ -116,10 +116,10 @@ pub(crate) fn train<'d, T: Real>(
             Ok(report) => {
                 progress.exact.add(&report);
                 // In the open an empty batch proves nothing. Under noise, whether it is empty must not decide what is kept.
-                if report.loss.is_some() || run.config().privacy.is_some() {
-                    if let Some(proven) = candidate.take() {
-                        good = proven;
-                    }
+                if (report.loss.is_some() || run.config().privacy.is_some())
+                    && let Some(proven) = candidate.take()
+                {
+                    good = proven;
                 }
                 if let Some(loss) = report.loss {
                     progress.losses.0 += loss;
