@@ -5,11 +5,11 @@
 //! everything else from a seed and the step, so a run stopped anywhere and resumed from its checkpoint gives the same
 //! numbers.
 //!
-//! Sum and noise (ChaCha20, Box–Muller) are added in double precision and rounded to a public grid ([`crate::grid`]), so that
+//! Sum and noise (ChaCha20, Box–Muller) are added in double precision and rounded to a public grid (`grid`), so that
 //! the last digits tell nothing (Mironov 2012); all that follows works from the rounded sum.
 //!
 //! What is not noisy decides nothing that can be seen: a private run stops on noisy numbers alone, and a record whose gradient is
-//! not finite takes part with zero ([`sift`]).
+//! not finite takes part with zero (`sift`).
 
 mod account;
 mod checkpoint;
