@@ -44,7 +44,9 @@ fn a_run_starts_from_public_training_and_freezes_its_smallest_weights() {
     let shared = ["--public", text(&images), text(&labels), "--steps", "4"];
     let whole = dir.join("whole");
     private(dir, &whole, &[&shared[..], &FIRST].concat());
-    assert!(weights(&whole).iter().zip(&before).all(|(a, b)| a != b), "every weight is trained in private");
+    // Noise lies on a grid of a thousandth of it, and four steps come back to where they began once in a while.
+    let unmoved = weights(&whole).iter().zip(&before).filter(|(a, b)| a == b).count();
+    assert!(unmoved <= 3 + before.len() / 200, "every weight is trained in private, not {unmoved}");
     let half = dir.join("half");
     private(dir, &half, &[&shared[..], &FIRST, &["--density", "0.5", "--track", "every"]].concat());
     let after = weights(&half);
