@@ -63,7 +63,7 @@ impl Factor {
     }
 
     /// `2^(quarters/4)`.
-    pub(super) fn scale(&self) -> f64 {
+    pub fn scale(&self) -> f64 {
         quarter_power(self.quarters)
     }
 
