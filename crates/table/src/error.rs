@@ -186,6 +186,22 @@ pub enum Error {
         /// What the parser said.
         message: String,
     },
+    /// The first line is unlike those after it.
+    #[error(
+        "{}: the first line, `{line}`, is unlike those after it, which have {fields} fields separated by `{delimiter}`: if it does \
+         not name the columns, remove it from the file, and where no other line names them read the rest with ⟨no_header⟩",
+        path.display()
+    )]
+    FirstLine {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: String,
+        /// Fields of the second line.
+        fields: usize,
+        /// What separates them.
+        delimiter: char,
+    },
     /// A row has more or fewer fields than the header.
     #[error("{place}: {found} fields, but the header has {expected}: check the delimiter and the quoting")]
     Fields {
