@@ -362,7 +362,12 @@ pub enum Error {
         type_name: String,
     },
     /// There are missing values and no rule for them.
-    #[error("missing values: {}. {}", missing_columns(columns), missing_advice(columns, needed, empty))]
+    #[error(
+        "missing values: {}. {}{}",
+        missing_columns(columns),
+        missing_advice(columns, needed, empty),
+        no_header(*header_is_data)
+    )]
     Missing {
         /// Columns with their number of missing values.
         columns: Vec<(String, u64)>,
@@ -370,6 +375,8 @@ pub enum Error {
         needed: Vec<String>,
         /// Those that have no value at all.
         empty: Vec<String>,
+        /// Whether the names of the columns look like a row of data.
+        header_is_data: bool,
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(

@@ -309,7 +309,11 @@ fn bad_cells_are_named_by_column_and_row() {
     let missing = failure(&folder.write("gaps.csv", "a,b,y\n1,,1\n,,2\n3,x,3\n"), &roles("y"), &plain());
     assert!(matches!(&missing, Error::Missing { columns, .. }
         if *columns == [("a".to_string(), 1), ("b".to_string(), 2)]));
-    assert!(missing.to_string().contains("⟨missing=drop⟩"));
+    assert!(missing.to_string().contains("⟨missing=drop⟩") && !missing.to_string().contains("⟨no_header⟩"));
+    let headless =
+        failure(&folder.write("headless.csv", "39,7,50\n1,,1\n,8,2\n3,9,3\n"), &roles("50"), &plain());
+    assert!(matches!(&headless, Error::Missing { header_is_data: true, .. }), "{headless}");
+    assert!(headless.to_string().contains("with ⟨no_header⟩ columns are called c1"), "{headless}");
 
     let mean = EncodeOptions { missing: Missing::Mean, ..plain() };
     let target = failure(&folder.write("t.csv", "a,y\n1,\n2,2\n"), &roles("y"), &mean);

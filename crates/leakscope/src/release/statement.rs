@@ -302,9 +302,9 @@ fn known(terms: &Terms) -> Vec<String> {
 fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
     let counting = match prepared.fitted.counting {
         Counting::Units => "η counts everything: columns are scaled by their public units.",
-        Counting::Exact => "η counts that columns are scaled by their own standard deviations, exactly.",
-        Counting::Bounded => {
-            "η counts that columns are scaled by their own standard deviations, by a bound that is never too small."
+        // Which of the two it is follows from the number of records.
+        Counting::Exact | Counting::Bounded => {
+            "η counts that columns are scaled by their own standard deviations, exactly or by a bound that is never too small."
         }
         Counting::Weights => {
             "η counts that the weights of all records depend on each record, exactly; columns are scaled by their public units."
