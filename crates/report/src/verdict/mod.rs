@@ -493,11 +493,14 @@ impl Verdict {
         Judged { colour: self.colour, headline: self.headline.clone(), text: self.text() }
     }
 
-    /// The line that decides the colour, with its number where it has one: the worst, and of those the first.
+    /// The line that decides the colour, with its number where it has one: of lines of that colour the largest probability, or else
+    /// the first.
     pub fn decided_by(&self) -> Option<String> {
         let worst = |c: Colour| c == self.colour;
-        let number =
-            self.grounds.iter().find(|g| worst(g.colour)).map(|g| format!("{}, {}", g.fact, g.shown));
+        let deciding = || self.grounds.iter().filter(|g| worst(g.colour));
+        let shares = deciding().filter(|g| g.share);
+        let largest = shares.max_by(|a, b| a.value.total_cmp(&b.value)).or_else(|| deciding().next());
+        let number = largest.map(|g| format!("{}: {}", g.fact, g.shown));
         number.or_else(|| self.open.iter().find(|r| worst(r.colour)).map(|r| r.fact.to_owned()))
     }
 

@@ -48,7 +48,8 @@ pub(crate) fn owned(columns: usize) -> Owned {
     let coefficients = audit.model.coefficients.clone();
     let unit = *statement.mechanism.units.values().next().unwrap();
     statement.mechanism.units = coefficients.keys().map(|name| (name.clone(), unit)).collect();
-    let precise = |value: f64| Precision { noise_error: 0.1, low: value - 0.2, high: value + 0.2, p_value: 0.3 };
+    let precise =
+        |value: f64| Precision { noise_error: 0.1, low: value - 0.2, high: value + 0.2, p_value: 0.3 };
     statement.precision = coefficients.iter().map(|(name, value)| (name.clone(), precise(*value))).collect();
     statement.coefficients = coefficients.into_iter().collect();
     let measured = Measured {
@@ -63,7 +64,12 @@ pub(crate) fn owned(columns: usize) -> Owned {
         tell: audit.tell,
         duplicates: None,
     };
-    Owned { statement, verdict: None, measured, remarks: vec!["Column `<id>` was left out, see ⟨id⟩.".into()] }
+    Owned {
+        statement,
+        verdict: None,
+        measured,
+        remarks: vec!["Column `<id>` was left out, see ⟨id⟩.".into()],
+    }
 }
 
 /// The page of a folder with several results.

@@ -7,7 +7,7 @@ use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
+use crate::render::html::table::{Cell, SHOWN, numbers, rest, rest_of_attributes, table, words};
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
@@ -69,7 +69,7 @@ fn less_told(others: &[&Told], attributes: &[Attribute]) -> Html {
         return elsewhere(others.len());
     }
     let line = |t: &&Told| format!("{}  {}", t.attribute, format::share_at_most(t.worst));
-    rest("attributes", "Told apart less often than those above.", others.iter().map(line))
+    rest_of_attributes("Told apart less often than those above.", others.iter().map(line))
 }
 
 /// Where those are that have no row here.

@@ -41,7 +41,7 @@
       var write = rule.share ? L.shareAtMost : L.atMost;
       colour = Math.max(colour, own);
       grounds.push({
-        fact: rule.fact, reason: rule.reason, value: value, shown: write(value), colour: own,
+        fact: rule.fact, reason: rule.reason, value: value, share: rule.share, shown: write(value), colour: own,
         green: "up to " + write(calm) + (rule.covers ? "" : ", not alone"), red: "above " + write(rule.alarm),
       });
     });

@@ -111,7 +111,7 @@
       th.scope = "col";
       return th;
     }));
-    var all = decision.grounds.concat(decision.open), worst = all.filter(function (g) { return g.colour === decision.colour; })[0];
+    var all = decision.grounds.concat(decision.open), worst = all.filter(function (g) { return g.colour === decision.colour; }).reduce(function (a, b) { return b.share && (!a.share || b.value >= a.value) ? b : a; });
     var rows = all.map(function (g) {
       var name = make("th", [g.fact, document.createElement("br"), make("span", g.reason, "say")]);
       name.scope = "row";
@@ -120,7 +120,7 @@
     });
     var table = make("table", [make("thead", head), make("tbody", rows)], "wrap");
     var frame = make("div", table, "scroll");
-    return make("details", [make("summary", "What decides this colour: " + worst.fact + (worst.shown === "yes" ? "" : ", " + worst.shown)), frame,
+    return make("details", [make("summary", "What decides this colour: " + worst.fact + (worst.shown === "yes" ? "" : ": " + worst.shown)), frame,
       make("p", "The worst line decides. A page is never calmer than a number on it.", "say")], "grounds");
   }
   function exposed(k, facts) {
