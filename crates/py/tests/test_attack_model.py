@@ -127,6 +127,23 @@ def test_trees_kernels_and_neighbours():
     assert found["attribute"]["accuracy"]["low"] > found["attribute"]["baseline"] and len(found["attribute"]["candidates"]) == 4
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_guesses_of_values_do_not_depend_on_units(unit):
+    """Errors of predictions are weighed against how frequent values are: in thousandths as in thousands."""
+    x, _ = data(300, 3)
+    noise = np.random.default_rng(1).normal(size=300)
+    values = x[:, 0] + 0.5 * x[:, 1] + 0.3 * noise
+
+    def played(scale):
+        def predict(rows):
+            return scale * (rows[:, 0] + 0.5 * rows[:, 1])
+
+        return leakscope.attack_model(predict, x[:150], scale * values[:150], nonmembers=(x[150:], scale * values[150:]), secret=1, seed=0)
+
+    found, same = played(1.0)["attribute"], played(unit)["attribute"]
+    assert found["accuracy"]["low"] > found["baseline"] and same["accuracy"] == found["accuracy"]
+
+
 def test_frames_and_texts():
     pd = pytest.importorskip("pandas")
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")

@@ -315,7 +315,7 @@ class Pointless:
     (lambda x, y: leakscope.audit(pd.DataFrame(x, columns=list("abcde")), target="z"), DataError, "`z`"),
     (lambda x, y: leakscope.audit("nowhere.csv", target="z"), DataError, "nowhere.csv"),
     (lambda x, y: leakscope.audit(np.column_stack([x, x[:, 0]]), y), FitError, "or add a penalty, for example l2=1e-3"),
-    (lambda x, y: leakscope.audit(x, y, model="tree"), OptionError, "unknown model `tree`, expected one of linear"),
+    (lambda x, y: leakscope.audit(x, y, model="tree"), OptionError, "^model='tree': expected one of linear, "),
     (lambda x, y: leakscope.audit(x, y, l2=-1), OptionError, "l2=-1: expected zero or a positive number"),
     (lambda x, y: leakscope.audit(x, y, model="logistic"), DataError, "classes|two"),
     (lambda x, y: leakscope.audit(x, y, sigma=1, target_eta=1), OptionError, "target_eta: sigma says how much noise already"),

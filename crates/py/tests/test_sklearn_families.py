@@ -81,6 +81,27 @@ def test_leakage_is_how_a_refit_moves(family, model):
         assert found == pytest.approx(np.linalg.norm(derivative), rel=near)
 
 
+def test_one_class_against_the_others_is_as_many_models_whose_information_adds_up():
+    """What the refusal says: the audits of all classes together are how a refit of the model of three classes moves."""
+    x, _ = data("squared-hinge", n=60)
+    y = np.array(["red", "green", "blue"])[np.argmax(x[:, :3] + np.random.default_rng(2).normal(size=(60, 3)), axis=1)]
+    model = LinearSVC(C=0.3, **SVC).fit(x, y)
+    with pytest.raises(leakscope.OptionError, match="LinearSVC has 3 classes.*each of one class against the others.*y == c"):
+        leakscope.audit(model, x, y)
+    with pytest.raises(leakscope.OptionError, match="SGDClassifier has 3 classes.*y == c"):
+        leakscope.audit(SGDClassifier(loss="squared_hinge").fit(x, y), x, y)
+    audits = [leakscope.audit(LinearSVC(C=0.3, **SVC).fit(x, y == c), x, y == c, label="public", sigma=1.0) for c in model.classes_]
+    for record, column in ((7, 2), (31, 0)):
+        ends = []
+        for step in (1e-3, -1e-3):
+            moved = x.copy()
+            moved[record, column] += step
+            fitted = LinearSVC(C=0.3, **SVC).fit(moved, y)
+            ends.append(np.append(fitted.coef_.ravel(), fitted.intercept_))
+        found = np.sqrt(sum(a.records[f"eta_x{column}"].iloc[record] ** 2 for a in audits))
+        assert found == pytest.approx(np.linalg.norm(ends[0] - ends[1]) / 2e-3, rel=1e-3)
+
+
 def test_the_scale_of_a_huber_regression_is_held_and_that_is_said():
     x, y = data("huber", n=150)
     model = HuberRegressor(alpha=0.5, tol=1e-12, max_iter=100_000).fit(x, y)

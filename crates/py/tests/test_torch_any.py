@@ -481,6 +481,20 @@ def weighted():
     return nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0]))
 
 
+def by_class(output, y):
+    """A mean that divides by the weights of the labels that are there, as a function."""
+    return F.cross_entropy(output, y, weight=torch.tensor([1.0, 5.0]))
+
+
+class BatchStatistics(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return F.batch_norm(self.head(x), None, None, training=True)
+
+
 @pytest.mark.parametrize("module, loss, words", [
     (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)), F.cross_entropy, r"1 \(BatchNorm1d\).*eval.*GroupNorm"),
     (nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2)), F.cross_entropy, r"1 \(Dropout\).*eval"),
@@ -488,7 +502,10 @@ def weighted():
     (Counting(), F.cross_entropy, "in place.*torch says"),
     (Branching(), F.cross_entropy, "torch.where.*vectorize=False"),
     (Noisy(), F.cross_entropy, "draws at random"),
-    (nn.Linear(3, 2), weighted(), r"reduction='mean'.*neither the sum nor the mean.*reduction='sum'"),
+    (nn.Linear(3, 2), weighted(), r"class weights and reduction='mean'.*reduction='sum'"),
+    (nn.Linear(3, 2), by_class, "neither the sum nor the mean.*reduction='sum'"),
+    (BatchStatistics(), F.cross_entropy, "batch_norm.*GroupNorm"),
+    (nn.Linear(3, 2, device="meta"), F.cross_entropy, "meta device.*load_state_dict"),
     (nn.Linear(3, 2), lambda o, y: o[:, 0], "target|loss"),
     (nn.Linear(3, 2), nn.MSELoss(reduction="none"), "2 values.*reduction|do not run"),
     (nn.Linear(3, 2), lambda o, y: 1.0, "gave a float"),
@@ -509,6 +526,29 @@ def test_what_no_record_owns_is_refused_with_what_to_change(module, loss, words)
         warnings.simplefilter("ignore")
         with pytest.raises(leakscope.LeakscopeError, match=f"(?s){words}"):
             audit(module, loss, x, y)
+
+
+def test_weights_of_classes_show_though_neighbours_are_of_one_class():
+    """The records that are looked at have different labels, wherever these are."""
+    y = torch.zeros(40, dtype=torch.long)
+    y[37] = 1
+    with pytest.raises(leakscope.OptionError, match="neither the sum nor the mean"):
+        audit(nn.Linear(3, 2), by_class, torch.randn(40, 3), y)
+
+
+def test_tangents_of_few_records_ride_together(monkeypatch):
+    """One record of many values is no slower than many records: what fits into memory is filled with its tangents."""
+    seen = []
+    from leakscope._torch_products import TorchProducts
+
+    inner = TorchProducts.tangents
+    monkeypatch.setattr(TorchProducts, "tangents", lambda self, u: seen.append(u.shape[:2]) or inner(self, u))
+    module, x = nn.Sequential(nn.Linear(96, 4), nn.Tanh(), nn.Linear(4, 2)).double(), torch.randn(2, 96, dtype=F64)
+    y = torch.tensor([0, 1])
+    found = audit(module, F.cross_entropy, x, y, trace="exact")
+    assert seen == [(64, 2), (32, 2)]
+    one_by_one = audit(module, F.cross_entropy, x, y, trace="exact", chunk=1)
+    assert np.allclose(found.records["trace"], one_by_one.records["trace"], rtol=1e-12)
 
 
 def test_a_mean_over_the_batch_is_said():
@@ -532,6 +572,7 @@ def test_data_dependent_control_flow_runs_record_by_record():
     (torch.tensor([[1.0, float("nan"), 0, 0]]), torch.tensor([0]), {}, "record 0.*not finite"),
     (torch.randint(0, 9, (3, 4)), torch.tensor([0, 1, 0]), {}, "no torch.nn.Embedding"),
     (torch.randn(3, 4, device="meta"), torch.tensor([0, 1, 0]), {}, r"on meta, the module is on cpu.*\.to\('cpu'\)"),
+    (torch.utils.data.TensorDataset(torch.randn(3, 4, device="meta"), torch.tensor([0, 1, 0])), None, {}, "meta device.*no values"),
     (torch.randn(3, 4), torch.tensor([0, 1, 0]), {"secret": "x"}, "the inputs of a record are 0"),
     (torch.randn(3, 4), torch.tensor([0, 1, 0]), {"trace": 1}, "whole number from 2"),
     (torch.randn(3, 4), torch.tensor([0, 1, 0]), {"sigma": 0}, "positive"),

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ._native import OptionError
+from ._sklearn_refusals import one_against_the_others
 
 
 class ActiveColumns(TransformerMixin, BaseEstimator):
@@ -70,7 +71,7 @@ def _stochastic(model: Any, n: int) -> Any:
         raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted[0]!r} or {wanted[1]!r}: leakage needs second derivatives, and "
                           "is known for these losses")
     if classes and len(model.classes_) > 2:
-        raise OptionError(f"{name} fits one class against the others, which is no softmax model: fit LogisticRegression(solver='lbfgs')")
+        raise OptionError(one_against_the_others(name, len(model.classes_)))
     if model.penalty not in ("l2", None):
         raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
                           "l1 penalty does not have")

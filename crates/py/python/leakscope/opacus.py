@@ -23,7 +23,7 @@ from ._net_results import Training
 from ._opacus_accountant import LeakscopeAccountant, register
 from ._opacus_loop import drawing, quiet, without_grad_samples
 from ._opacus_schedule import COST, Schedule
-from ._torch_audit import _loss_name, _room, _shape, _words
+from ._torch_audit import _loss_name, _room, _shape, _words, sampled
 from ._torch_layers import LayerProducts, Unknown, known
 from ._torch_model import Functional, bare, check_alone, differentiable, explained, place_of, secret_of, trained_names
 from ._torch_products import TorchProducts
@@ -195,14 +195,14 @@ class Tracker:
     def _functional(self, found: Records) -> Functional:
         """The module as it is now; looked at once for what no record owns."""
         if self._dimension == 0:
-            sample = found.at(list(range(min(len(found), 4))))
+            sample = sampled(found)
             functional = Functional(self._module, self._loss, trained_names(self._module, None),
                                     secret_of(self._module, sample, self._secret_names), False)
             self._notes += check_alone(functional, sample)
             self._secret = functional.secret
             self._shape = _shape(functional, sample)
             if self._chunk is None:
-                self._chunk = _room(functional, sample.at([0] * 1024))
+                self._chunk = _room(functional, sample)
             return functional
         return Functional(self._module, self._loss, trained_names(self._module, None), self._secret, False)
 
