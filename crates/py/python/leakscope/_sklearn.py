@@ -32,7 +32,7 @@ from ._native import DataError, OptionError
 from ._requests import said
 from ._opened import Opened, Unopened, opened
 from ._sklearn_refusals import advice, one_against_the_others
-from ._sklearn_stand_ins import stand_in
+from ._sklearn_stand_ins import ActiveColumns, stand_in
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, level, read
 from ._tables import _column as add_column
 from ._tables import _with_roles as with_roles
@@ -82,7 +82,7 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     inside: Opened | None = None
-    if steps is not None and columns is None:
+    if steps is not None and columns is None and not _alone(steps):
         try:
             inside = opened(steps, x, matrix)
         except Unopened as e:
@@ -239,6 +239,11 @@ def _split(estimator: Any) -> tuple[Any, Any]:
         estimator = estimator.steps[-1][1]
     steps = Pipeline([(str(at), step) for at, step in enumerate(earlier)]) if earlier else None
     return steps, estimator
+
+
+def _alone(steps: Any) -> bool:
+    """Whether the only step is a choice of columns: what the model sees are columns of the caller's, in their units."""
+    return len(steps.steps) == 1 and isinstance(steps.steps[0][1], ActiveColumns)
 
 
 def _check_fitted(model: Any) -> None:
