@@ -26,6 +26,15 @@ def test_clopper_pearson_is_the_binomials_own(hits, n):
     assert 0 <= a <= hits / n <= b <= 1 and b - a <= high - low + 1e-12
 
 
+@pytest.mark.parametrize("freedom, confidence, quantile", [
+    (1, 0.95, 12.706204736432095), (4, 0.9, 2.13184678632665), (9, 0.95, 2.2621571628540993), (99, 0.99, 2.6264054563851857),
+])
+def test_students_quantiles_are_those_of_tables(freedom, confidence, quantile):
+    from leakscope._binomial import student_t
+
+    assert student_t(freedom, confidence) == pytest.approx(quantile, rel=1e-9)
+
+
 def test_intervals_cover():
     for n, p in [(20, 0.1), (20, 0.5), (60, 0.97)]:
         weights = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
