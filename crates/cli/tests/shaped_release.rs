@@ -12,7 +12,7 @@ use leakscope_core::fisher::noise::Shape;
 use leakscope_core::random::Seeded;
 use leakscope_report::Release;
 use leakscope_report::noise::Source;
-use leakscope_table::{Hooks, ReadOptions, Roles};
+use leakscope_table::{Bounds, Hooks, ReadOptions, Roles};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -218,6 +218,67 @@ fn neighbouring_data_publish_the_same_shape() {
     assert_eq!(texts[0], texts[1]);
 }
 
+/// Who changes one value, balances and fits anew sees every record's η of that value: at most the target, and that of the worst
+/// record within a step of the public grid of it.
+#[test]
+fn a_balanced_release_with_a_shape_meets_its_target_with_its_weights_counted() {
+    let (folder, n, target, h) = (Folder::new(), 60, 1e6, 0.05);
+    let table = people(13, n, None);
+    let lines: Vec<(f64, &str)> = table
+        .lines()
+        .skip(1)
+        .map(|l| l.split_once(',').map(|(age, rest)| (age.parse().unwrap(), rest)).unwrap())
+        .collect();
+    let with = |i: usize, by: f64| -> String {
+        let mut text = String::from("age,height,income,race,y\n");
+        for (k, (age, rest)) in lines.iter().enumerate() {
+            writeln!(text, "{},{rest}", age + if k == i { by } else { 0.0 }).unwrap();
+        }
+        text
+    };
+    folder.write("people.csv", &table);
+    folder.write("public.csv", people(77, 400, None));
+    let bounds = [("age", 0.0, 120.0), ("height", 100.0, 250.0), ("income", 0.0, 200_000.0)];
+    let given: String =
+        bounds.iter().map(|(name, low, high)| format!(" --bounds {name}={low}..{high}")).collect();
+    for balance in [1, 4] {
+        let line = format!(
+            "people.csv --target y --l2 0.05 --noise-shape shaped --shape-from public.csv --protect age --target-eta 1e6 \
+             --balance {balance} --tell-budget 0 --min-level-count 5{given} --out out{balance}"
+        );
+        let (_, stated) = release(&folder, &line);
+        let noise = stated.mechanism.shape.as_ref().unwrap().factor.noise().unwrap();
+        let options = NoiseOptions {
+            shape: Shape::Shaped,
+            protect: vec!["age".into()],
+            target_eta: Some(target),
+            shape_from: Some(ReadOptions { paths: vec![folder.path("public.csv")], ..Default::default() }),
+            ..Default::default()
+        };
+        let terms = Terms { noise: Amount::Shaped(Box::new(options)), balance, ..Default::default() };
+        let mut request = Request { min_level_count: Some(5), ..request(folder.path("moved.csv")) };
+        request.public.bounds =
+            bounds.map(|(name, low, high)| (name.into(), Bounds::new(name, low, high).unwrap())).to_vec();
+        let model = |i: usize, by: f64| -> Vec<f64> {
+            folder.write("moved.csv", with(i, by));
+            let found = private(&request, &terms, Some(1), &Hooks::default()).unwrap();
+            in_public_units(&Release {
+                coefficients: found.coefficients.into_iter().collect(),
+                ..stated.clone()
+            })
+        };
+        let unit = stated.mechanism.units["age"].unit;
+        let mut worst = 0.0_f64;
+        for i in 0..n {
+            let (up, down) = (model(i, h), model(i, -h));
+            let moved: Vec<f64> = up.iter().zip(&down).map(|(a, b)| (a - b) / (2.0 * h) * unit).collect();
+            worst = worst.max(noise.distance(&moved));
+        }
+        let share = worst / target;
+        assert!(share < 1.001 && share > 0.999 / 2_f64.powf(0.25), "{balance}: {share}");
+    }
+}
+
 /// Whether noise has the shape of the bounds or none follows from what was given, not from which is cheaper on the records: with
 /// bounds far wider than the data isotropic noise is, and a record could turn that around.
 #[test]
@@ -344,7 +405,6 @@ fn bad_input_is_named() {
             "--protect: `agee` is not an attribute of this model",
         ),
         ("--noise-shape shaped --target-eta 1 --protect y --label public", "--protect: `y` is the target"),
-        ("--noise-shape shaped --target-eta 1 --balance 3", "--balance: weights that balance leakage"),
         (
             "--noise-shape shaped --target-eta 1 --statistic mean",
             "--statistic: a target of noise with a shape",

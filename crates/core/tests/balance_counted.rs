@@ -35,6 +35,31 @@ fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
     }
 }
 
+/// Noise that is correlated and of different sizes, as a release publishes it.
+fn correlated(q: usize) -> Noise {
+    let entry = |i: usize, j: usize| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 0.4 + 0.5 * i as f64,
+        std::cmp::Ordering::Greater => 0.3 - 0.2 * ((i + 2 * j) % 3) as f64,
+    };
+    Noise::from_factor((0..q * q).map(|ij| entry(ij / q, ij % q)).collect(), q).unwrap()
+}
+
+/// Columns in the units of the noise: forward substitution by its factor.
+fn in_units_of(noise: Option<&Noise>, columns: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let Some(noise) = noise else { return columns };
+    let (q, f) = (noise.len(), noise.factor());
+    let solved = |column: Vec<f64>| {
+        let mut out: Vec<f64> = vec![];
+        for i in 0..q {
+            let before: f64 = out.iter().enumerate().map(|(j, v)| f[i * q + j] * v).sum();
+            out.push((column[i] - before) / f[i * q + i]);
+        }
+        out
+    };
+    columns.into_iter().map(solved).collect()
+}
+
 /// The last of `iterations` models, by the library's balancing as it is used.
 fn last(rows: &InMemory, model: (Family, Penalty), options: &Options) -> Vec<f64> {
     let mut w = vec![];
@@ -67,8 +92,10 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
             (Level::Attribute(Directions::columns(1..2, p)), true),
             (Level::Attribute(Directions::columns(0..2, p)), false),
         ] {
-            for iterations in [0, 1, 6] {
-                let options = options(level.clone(), iterations, label);
+            for (iterations, shape) in
+                [(0, None), (1, None), (6, None), (1, Some(correlated(p))), (6, Some(correlated(p)))]
+            {
+                let options = Options { shape, ..options(level.clone(), iterations, label) };
                 let rows = InMemory::from_matrix(&x, &y, &[], 5);
                 let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
                 let found = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
@@ -83,7 +110,7 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
                         let (a, b, c, e) = (at(1.0), at(-1.0), at(2.0), at(-2.0));
                         (0..p).map(|j| (8.0 * (a[j] - b[j]) - (c[j] - e[j])) / (12.0 * 2e-4)).collect()
                     };
-                    let columns: Vec<Vec<f64>> = (0..=d).map(column).collect();
+                    let columns = in_units_of(options.shape.as_ref(), (0..=d).map(column).collect());
                     let norm_of = |from: usize, count: usize| {
                         2.0 * spectral_norm(&Mat::from_fn(p, count, |j, k| columns[from + k][j]))
                     };
@@ -98,6 +125,7 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
                     close(found.eta[i], norm_of(0, d + usize::from(label)), "η");
                     close(found.attribute_eta[2 * i], norm_of(0, 1), "the first column");
                     close(found.attribute_eta[2 * i + 1], norm_of(1, 2), "the others");
+                    close(found.label_eta[i], norm_of(d, 1), "the label");
                     if iterations == 0 {
                         assert_eq!(found.eta[i], found.eta_fixed[i]);
                     } else {
@@ -120,7 +148,6 @@ fn where_it_is_not_known_nothing_is_said() {
     let plain = options(Level::Record, 2, true);
     for other in [
         Options { clamp: Some((0.1, 3.0)), ..plain.clone() },
-        Options { shape: Some(Noise::isotropic(1.0, x.len() / y.len()).unwrap()), ..plain.clone() },
         Options { variant: Variant::Unweighted, ..plain.clone() },
         Options { update: Update::Accelerated, ..plain.clone() },
     ] {
@@ -189,8 +216,8 @@ fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit
     let (q, h) = ((classes - 1) * p, 2e-4);
     let mut ratio = (f64::INFINITY, 0.0_f64);
     for level in [Level::Record, Level::Attribute(Directions::columns(0..2, p))] {
-        for iterations in [0, 1, 5] {
-            let options = options(level.clone(), iterations, false);
+        for (iterations, shape) in [(0, None), (1, None), (5, None), (5, Some(correlated(q)))] {
+            let options = Options { shape, ..options(level.clone(), iterations, false) };
             let rows = InMemory::from_matrix(&x, &y, &[], 5);
             let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
             let model = (ModelKind::Softmax, penalty);
@@ -205,7 +232,7 @@ fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit
                     let (a, b, c, e) = (at(1.0), at(-1.0), at(2.0), at(-2.0));
                     (0..q).map(|j| (8.0 * (a[j] - b[j]) - (c[j] - e[j])) / (12.0 * h)).collect()
                 };
-                let columns: Vec<Vec<f64>> = (0..d).map(column).collect();
+                let columns = in_units_of(options.shape.as_ref(), (0..d).map(column).collect());
                 let norm_of = |from: usize, count: usize| {
                     2.0 * spectral_norm(&Mat::from_fn(q, count, |j, k| columns[from + k][j]))
                 };

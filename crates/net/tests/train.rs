@@ -369,8 +369,9 @@ fn noise_from_a_seed_states_no_epsilon_and_noise_from_the_system_never_repeats()
     let system = || TrainConfig { randomness: Randomness::System, ..private() };
     let (first, account, advantage) = weights(system());
     assert!(account.is_some() && advantage.is_some());
-    // the same seed, and other noise
-    assert!(first.iter().zip(&weights(system()).0).all(|(a, b)| a != b));
+    // the same seed, and other noise: on a grid of a thousandth of it, two draws are equal once in a while
+    let equal = first.iter().zip(&weights(system()).0).filter(|(a, b)| a == b).count();
+    assert!(equal <= 3, "{equal} of {}", first.len());
 }
 
 /// The attacker of the threat model: all records but one, the seed, the configuration and the weights before and after a step.

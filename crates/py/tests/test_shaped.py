@@ -56,12 +56,17 @@ def test_attributes_are_protected_by_number_and_by_name():
     (dict(noise_shape="round", target_eta=1.0), "shape"),
     (dict(noise_shape="shaped", sigma=1.0), "noise with a shape has no σ"),
     (dict(noise_shape="shaped", target_eta=1.0, shape_budget=0.0), "shape_budget"),
-    (dict(noise_shape="shaped", target_eta=1.0, balance=2), "balance"),
 ])
 def test_bad_input_is_named(options, expected):
     X, y = table(200)
     with pytest.raises(ValueError, match=expected):
         leakscope.PrivateLinear(**options).fit(X, y)
+
+
+def test_balancing_and_a_shape_go_together():
+    X, y = table(300)
+    model = leakscope.PrivateLinear(noise_shape="isotropic", protect=[0], target_eta=1.0, balance=2, random_state=1).fit(X, y)
+    assert model.noise_["goals"][0]["eta"] == 1.0 and np.all(np.isfinite(model.coef_))
 
 
 def test_where_isotropic_noise_is_safer_it_is_said():

@@ -44,16 +44,19 @@ fn a_run_starts_from_public_training_and_freezes_its_smallest_weights() {
     let shared = ["--public", text(&images), text(&labels), "--steps", "4"];
     let whole = dir.join("whole");
     private(dir, &whole, &[&shared[..], &FIRST].concat());
-    assert!(weights(&whole).iter().zip(&before).all(|(a, b)| a != b), "every weight is trained in private");
+    // Noise lies on a grid of a thousandth of it, and four steps come back to where they began once in a while.
+    let unmoved = weights(&whole).iter().zip(&before).filter(|(a, b)| a == b).count();
+    assert!(unmoved <= 3 + before.len() / 200, "every weight is trained in private, not {unmoved}");
     let half = dir.join("half");
     private(dir, &half, &[&shared[..], &FIRST, &["--density", "0.5", "--track", "every"]].concat());
     let after = weights(&half);
-    let kept: Vec<usize> = (0..after.len()).filter(|&i| after[i] == before[i]).collect();
     let n = before.len();
-    assert_eq!(kept.len(), (0.5 * n as f64).round() as usize);
-    let largest = kept.iter().map(|&i| before[i].abs()).fold(0.0, f32::max);
-    let moved = (0..n).filter(|i| !kept.contains(i));
-    assert!(moved.clone().all(|i| before[i].abs() >= largest), "the smallest stay");
+    let mut by_size: Vec<usize> = (0..n).collect();
+    by_size.sort_by(|&a, &b| before[a].abs().total_cmp(&before[b].abs()));
+    let (kept, trained) = by_size.split_at((0.5 * n as f64).round() as usize);
+    assert!(kept.iter().all(|&i| after[i] == before[i]), "the smallest stay");
+    let unmoved = trained.iter().filter(|&&i| after[i] == before[i]).count();
+    assert!(unmoved <= 3 + n / 200, "the others move, not {unmoved}");
 
     let run = json(&half.join("training.json"));
     assert_eq!(run["public"]["density"], 0.5);

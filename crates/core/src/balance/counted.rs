@@ -4,9 +4,9 @@
 //! it, through every iteration `ω ← S(1/e)/Σ(1/e)` (S their sum, e the loss without the factor ω), so what a release gives away is the
 //! derivative of the whole iteration. It is taken backwards ([`super::derivative`]): from each of the q coefficients of the last
 //! model through weights, losses, models and Hessians to every value of every record at once, which costs O(nq³) an iteration and
-//! nothing of size n × n. Scaling is taken as given here.
+//! nothing of size n × n. Scaling is taken as given here, and so is the shape of the noise: one that is public, not read off the records.
 
-use super::derivative::{Backwards, Model, Table};
+use super::derivative::{Backwards, Model, Secret, Table};
 use super::{Level, NOTHING, Options, Sharing, Start, Update, Variant, losses_of};
 use crate::fisher::Directions;
 use crate::glm::{Minimiser, ModelKind, Penalty};
@@ -25,6 +25,8 @@ pub struct CountedBalance {
     pub eta_fixed: Vec<f64>,
     /// η of every attribute, records × attributes, counted.
     pub attribute_eta: Vec<f64>,
+    /// η of each record's label alone, counted.
+    pub label_eta: Vec<f64>,
 }
 
 /// Numbers that the derivative may keep in memory: n(d + k)q.
@@ -42,8 +44,9 @@ impl CountedBalance {
 
 /// η of every record of the model after `iterations` reweightings of [`super::balance`] (its `best`), counted.
 ///
-/// `None` where it is not known: noise with a shape, which moves with the weights, weights that are shared or clamped, the unweighted variant, the accelerated update, a
-/// record that leaks nothing or whose loss has no derivative, more numbers than fit in memory. Then no statement can be made.
+/// The shape of the noise is taken as public. `None` where it is not known: weights that are shared or clamped, the unweighted
+/// variant, the accelerated update, a record that leaks nothing or whose loss has no derivative, more numbers than fit in memory.
+/// Then no statement can be made.
 ///
 /// # Errors
 /// Those of the fits.
@@ -111,13 +114,12 @@ pub fn weights_after(
     Ok(Some(weights))
 }
 
-/// Whether weights are those of Hannun's algorithm 1, and noise is round.
+/// Whether weights are those of Hannun's algorithm 1.
 fn is_published(options: &Options) -> bool {
     options.update == Update::Published
         && options.sharing == Sharing::Sample
         && options.variant == Variant::Weighted
         && options.clamp.is_none()
-        && options.shape.is_none()
 }
 
 /// `S(1/e)/Σ(1/e)`; `None` where a record leaks nothing.
@@ -198,37 +200,43 @@ impl<'a> Forwards<'a> {
             return Err(Error::Shape { what: "the directions of an attribute", found, expected });
         }
         let label = release.label_secret && self.options.level == Level::Record;
+        let shape = self.options.shape.as_ref();
+        let secret = Secret { directions: &self.directions, label, shape };
         let mut back = Backwards::new(table, last, weights);
         let mut fixed = back.jacobian.clone();
         let mut after = weights;
         for (fit, before) in self.models[..number].iter().rev() {
-            if !back.through(table, fit, (before, after), (&self.directions, label), self.total)? {
+            if !back.through(table, fit, (before, after), secret, self.total)? {
                 return Ok(None);
             }
             after = before;
         }
         let gain = f64::from(release.releases).sqrt() / release.sigma;
-        let secret = d + if release.label_secret { k } else { 0 };
-        let norms = |jacobian: &mut [f64]| -> Result<Vec<f64>> {
-            let records = jacobian.chunks_exact_mut((d + k) * q);
-            let of_record = |j: &mut [f64]| {
-                j[d * q..].iter_mut().for_each(|v| *v *= last.switch);
-                Ok(gain * top(&j[..secret * q], q)?)
-            };
-            records.map(of_record).collect()
+        let own = d + if release.label_secret { k } else { 0 };
+        let norm = |rows: &[f64]| -> Result<f64> {
+            Ok(gain * if let Some(shape) = shape { top(&shape.whiten_rows(rows), q)? } else { top(rows, q)? })
         };
-        let mut attribute_eta = vec![];
-        for j in back.jacobian.chunks_exact((d + k) * q) {
+        let (mut eta, mut eta_fixed, mut attribute_eta, mut label_eta) = (vec![], vec![], vec![], vec![]);
+        let all = (d + k) * q;
+        for (j, fixed) in back.jacobian.chunks_exact_mut(all).zip(fixed.chunks_exact_mut(all)) {
             for a in attributes {
-                attribute_eta.push(gain * top(&projected(j, a, (d, q)), q)?);
+                attribute_eta.push(norm(&projected(j, a, (d, q)))?);
             }
+            for label in [&mut j[d * q..], &mut fixed[d * q..]] {
+                label.iter_mut().for_each(|v| *v *= last.switch);
+            }
+            label_eta.push(norm(&j[d * q..])?);
+            eta.push(norm(&j[..own * q])?);
+            eta_fixed.push(norm(&fixed[..own * q])?);
         }
-        let (eta, eta_fixed) = (norms(&mut back.jacobian)?, norms(&mut fixed)?);
-        match eta.iter().chain(&attribute_eta).find(|e| !e.is_finite()) {
+        match eta.iter().chain(&attribute_eta).chain(&label_eta).find(|e| !e.is_finite()) {
             Some(&value) => {
                 Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
             }
-            None => Ok(Some(CountedBalance { weights: weights.clone(), eta, eta_fixed, attribute_eta })),
+            None => {
+                let weights = weights.clone();
+                Ok(Some(CountedBalance { weights, eta, eta_fixed, attribute_eta, label_eta }))
+            }
         }
     }
 }

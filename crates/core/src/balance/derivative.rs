@@ -11,11 +11,13 @@
 //! dΘ = −H⁻¹ Σ dω ρ ⊗ x + ω((SΘdx + c dy) ⊗ x + ρ ⊗ dx)
 //! ```
 //!
-//! with `c = ∂ρ/∂y` (−1, but for families whose label acts through the prediction; there k = 1, and κ, ∂s/∂y and dH have a part in
+//! Where the noise has a public shape, s is the top singular value of `WH⁻¹[…]`, W whitening it: then `π = H⁻¹Wᵀp`, and p in dH stands for
+//! `W⁻¹p`. Further, `c = ∂ρ/∂y` (−1, but for families whose label acts through the prediction; there k = 1, and κ, ∂s/∂y and dH have a part in
 //! `∂c/∂z = ∂S/∂y` more: `c'ℓτχ`, `c'χζ` and `ωc' dy xxᵀ`).
 
 use crate::Result;
 use crate::fisher::Directions;
+use crate::fisher::noise::Noise;
 use crate::fisher::softmax::SWITCH;
 use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_curvature, reduced_residual};
 use crate::glm::{Family, Minimiser};
@@ -172,11 +174,22 @@ impl Derivatives {
     }
 }
 
+/// What a loss is about, and the noise that hides it.
+#[derive(Clone, Copy)]
+pub(super) struct Secret<'a> {
+    /// Directions in a record's values.
+    pub(super) directions: &'a Directions,
+    /// Whether the label is secret too.
+    pub(super) label: bool,
+    /// The shape of the noise; `N(0, I)` without one.
+    pub(super) shape: Option<&'a Noise>,
+}
+
 /// A record's loss, with what it depends on.
 struct Loss {
     /// `s`, without the gain of the noise.
     value: f64,
-    /// The left singular vector p, and `π = H⁻¹p`.
+    /// The left singular vector p, or `W⁻¹p`, and π.
     left: Vec<f64>,
     pi: Vec<f64>,
     /// `∂s/∂Θ` and `∂s/∂x` with H held fixed, `∂s/∂y`.
@@ -187,12 +200,8 @@ struct Loss {
 
 impl Loss {
     /// `None` where the largest singular value is repeated or zero.
-    fn of(
-        model: &Model,
-        x: &[f64],
-        t: &Derivatives,
-        (directions, label): (&Directions, bool),
-    ) -> Result<Option<Self>> {
+    fn of(model: &Model, x: &[f64], t: &Derivatives, secret: Secret<'_>) -> Result<Option<Self>> {
+        let Secret { directions, label, shape } = secret;
         let (p, q, k, m) = (model.p, model.q(), model.k, directions.count);
         let column = |c: usize| -> Vec<f64> { (0..p).map(|j| directions.basis[j * m + c]).collect() };
         // Nᵀ, row by row.
@@ -214,8 +223,10 @@ impl Loss {
             }
         }
         let all = m + if label { k } else { 0 };
+        let white = shape.map(|shape| shape.whiten_rows(&n));
+        let seen = white.as_ref().unwrap_or(&n);
         let gram: Vec<f64> =
-            (0..all * all).map(|ij| dot(&n[ij / all * q..][..q], &n[ij % all * q..][..q])).collect();
+            (0..all * all).map(|ij| dot(&seen[ij / all * q..][..q], &seen[ij % all * q..][..q])).collect();
         let (values, vectors) = symmetric_eigen(&gram, all)?;
         let second = values.get(1).copied().unwrap_or(0.0);
         if !(values[0] > 0.0 && values[0] - second > REPEATED * values[0]) {
@@ -228,7 +239,10 @@ impl Loss {
             axpy(weight / value, &n[c * q..(c + 1) * q], &mut left);
             if c < m { axpy(weight, &column(c), &mut v) } else { tau[c - m] = weight }
         }
-        let pi = times(&model.inverse, &left);
+        let pi = match shape {
+            None => times(&model.inverse, &left),
+            Some(shape) => times(&model.inverse, &shape.by_inverse_covariance(&left)),
+        };
         let beta: Vec<f64> = pi.chunks_exact(p).map(|row| dot(row, &v)).collect();
         let chi: Vec<f64> = pi.chunks_exact(p).map(|row| dot(row, x)).collect();
         let zeta = model.of(&v);
@@ -297,7 +311,7 @@ impl Backwards {
         table: &Table,
         model: &Model,
         (before, after): (&[f64], &[f64]),
-        secret: (&Directions, bool),
+        secret: Secret<'_>,
         total: f64,
     ) -> Result<bool> {
         let (n, p, q) = (table.y.len(), model.p, model.q());

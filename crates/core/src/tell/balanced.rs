@@ -132,8 +132,8 @@ impl<'a> BalancedTelling<'a> {
         }
     }
 
-    /// Balancing and fit, from the start: the coefficients, of all classes where there are some. These sum to zero in every
-    /// column, so that distances between them are those of their contrasts.
+    /// Balancing and fit, from the start: the coefficients, or the contrasts of classes, whose distances are those of all
+    /// classes' coefficients.
     fn refit(&self, x: &[f64], y: &[f64]) -> Result<Option<Vec<f64>>> {
         let rows = InMemory::from_matrix(x, y, &self.weights, y.len());
         let Some(weights) = weights_after(&rows, self.model, self.options, self.iterations)? else {
@@ -141,7 +141,10 @@ impl<'a> BalancedTelling<'a> {
         };
         let weighted = Reweighted::new(&rows, &weights)?;
         // How many classes there may be was asked when the table was read.
-        Ok(Some(Minimiser::fit(&weighted, self.model.0, self.model.1, y.len())?.w().to_vec()))
+        Ok(Some(match Minimiser::fit(&weighted, self.model.0, self.model.1, y.len())? {
+            Minimiser::Glm(fit) => fit.w,
+            Minimiser::Softmax(fit) => fit.theta,
+        }))
     }
 
     fn limits(&self, models: &[Found]) -> Limits {

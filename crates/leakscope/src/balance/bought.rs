@@ -8,9 +8,8 @@
 //!
 //! exactly for squared error, to second order for the others. Together, weights and shape alternate: a shape for the
 //! weighted model, weights that balance leakage under that shape, until the error falls no more. Weights are functions of the
-//! data; η is measured here with weights and shape held, as balancing measures it. What a *release* of such a model gives away is
-//! counted for balancing with isotropic noise alone, and for a shape without balancing: for both together no statement can
-//! be made, and `release` refuses it.
+//! data; η is measured here with weights and shape held, as balancing measures it. A *release* counts the weights' part, and takes
+//! its shape from public rows alone.
 
 use super::balanced;
 use crate::model::Loaded;

@@ -2,9 +2,11 @@
 //!
 //! A plain model is the one of the encoding, whose scales count through the penalty ([`Counted`]). A balanced one is fitted
 //! in public units themselves: they are locally constant, so that its weights are all there is to count
-//! ([`counted`]), after as many iterations as were asked for: a number that were chosen on the data would show in the model. So is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
+//! ([`counted`]), after as many iterations as were asked for: a number that were chosen on the data would show in the model. So
+//! is one whose noise has a shape: nothing of its scaling is left to count, in η and in the covariance.
 
-use super::{Amount, Terms, refuse};
+use super::shaped::Plan;
+use super::{Terms, refuse};
 use crate::balance::{self, Balancing};
 use crate::failure::explain;
 use crate::model::{self, Loaded, penalty};
@@ -55,8 +57,22 @@ pub(super) struct Fitted {
 pub(super) struct Balanced {
     pub(super) options: Options,
     pub(super) iterations: usize,
+    /// Its weights, and its leakage with them counted, under noise of scale one.
+    pub(super) counted: CountedBalance,
     /// After how many, up to that, its counted leakage would be most even; for the owner.
     pub(super) most_even: usize,
+}
+
+/// The table, and the units in which its model is published.
+pub(super) fn opened(request: &Request, hooks: &Hooks) -> Result<(Loaded, Units)> {
+    let min_level_count = Some(min_level_count(request));
+    let request = &Request { min_level_count, ..request.clone() };
+    let loaded = model::load(request, hooks)?;
+    refuse::guesses(&loaded.encoding)?;
+    refuse::columns(&loaded.encoding)?;
+    crate::telling::check(request, &loaded.encoding)?;
+    let units = units(request, &loaded.encoding)?;
+    Ok((loaded, units))
 }
 
 /// A model of either kind in public units.
@@ -68,22 +84,18 @@ pub(super) enum InPublicUnits {
 }
 
 impl Fitted {
-    /// Reads, fits and measures.
-    pub(super) fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
-        let min_level_count = Some(min_level_count(request));
-        let request = &Request { min_level_count, ..request.clone() };
-        let loaded = model::load(request, hooks)?;
-        refuse::guesses(&loaded.encoding)?;
-        refuse::columns(&loaded.encoding)?;
-        crate::telling::check(request, &loaded.encoding)?;
-        let units = units(request, &loaded.encoding)?;
-        match (terms.balance, &terms.noise) {
-            (0, Amount::Sigma(_) | Amount::TargetEta(..)) if request.family == ModelKind::Softmax => {
-                Self::softmax(request, loaded, units)
-            }
-            (0, Amount::Sigma(_) | Amount::TargetEta(..)) => Self::plain(request, loaded, units),
-            (0, Amount::Shaped(_)) => Self::in_public_units(request, loaded, units.fitted_in()),
-            (_, _) => Self::balanced(request, terms, loaded, units.fitted_in()),
+    /// Fits and measures; with a plan for noise with a shape in public units.
+    pub(super) fn new(
+        request: &Request,
+        terms: &Terms,
+        (loaded, units): (Loaded, Units),
+        plan: Option<&Plan>,
+    ) -> Result<Self> {
+        match (terms.balance, plan) {
+            (0, None) if request.family == ModelKind::Softmax => Self::softmax(request, loaded, units),
+            (0, None) => Self::plain(request, loaded, units),
+            (0, Some(_)) => Self::in_public_units(request, loaded, units.fitted_in()),
+            (_, plan) => Self::balanced(request, terms, (loaded, units.fitted_in()), plan),
         }
     }
 
@@ -140,7 +152,12 @@ impl Fitted {
         Ok(Self { loaded, units, w, in_units, fit, unit, counting, balancing: None })
     }
 
-    fn balanced(request: &Request, terms: &Terms, loaded: Loaded, units: Units) -> Result<Self> {
+    fn balanced(
+        request: &Request,
+        terms: &Terms,
+        (loaded, units): (Loaded, Units),
+        plan: Option<&Plan>,
+    ) -> Result<Self> {
         let balancing = Balancing {
             attribute: terms.attribute.clone(),
             sum_to_one: false,
@@ -152,34 +169,35 @@ impl Fitted {
             tolerance: 0.0,
             sigma: 1.0,
         };
-        let options = balance::options(request, &balancing, &loaded)?;
-        let (fit, unit, most_even) = {
+        let shape = plan.map(Plan::unit).transpose()?.flatten();
+        let options = Options { shape, ..balance::options(request, &balancing, &loaded)? };
+        let attributes = plan.map_or_else(Vec::new, Plan::directions);
+        let (fit, unit, most_even, counted) = {
             let rows = units.rows(&loaded.rows);
             let model = (request.family, penalty(request));
             let explained = |e| explain(e, &loaded.encoding, request.l2);
-            let CountedBalance { weights, eta, .. } =
-                match counted(&rows, model, &options, &[], terms.balance) {
-                    Err(CoreError::OutOfRange { what: "a weight", .. }) => {
-                        let message = "balancing needs positive weights: leave rows of weight zero out";
-                        return Err(Failure::option("weights", message));
-                    }
-                    other => other.map_err(explained)?.ok_or_else(uncounted)?,
-                };
+            let counted = match counted(&rows, model, &options, &attributes, terms.balance) {
+                Err(CoreError::OutOfRange { what: "a weight", .. }) => {
+                    let message = "balancing needs positive weights: leave rows of weight zero out";
+                    return Err(Failure::option("weights", message));
+                }
+                other => other.map_err(explained)?.ok_or_else(uncounted)?,
+            };
             let (most_even, _) = most_even(&rows, model, &options, &[], terms.balance)
                 .map_err(explained)?
                 .ok_or_else(uncounted)?;
             let mut unit = Distribution::default();
-            unit.extend(&eta);
-            let weighted = Reweighted::new(&rows, &weights)?;
+            unit.extend(&counted.eta);
+            let weighted = Reweighted::new(&rows, &counted.weights)?;
             let fit = Minimiser::fit(&weighted, model.0, model.1, request.max_classes).map_err(explained)?;
-            (fit, unit, most_even)
+            (fit, unit, most_even, counted)
         };
         match fit {
             Minimiser::Glm(_) => {}
             Minimiser::Softmax(_) => unambiguous(&loaded.encoding)?,
         }
         let (w, counting) = (fit.w().to_vec(), Counting::Weights);
-        let balancing = Some(Balanced { options, iterations: terms.balance, most_even });
+        let balancing = Some(Balanced { options, iterations: terms.balance, counted, most_even });
         Ok(Self { loaded, units, fit, w, in_units: None, unit, counting, balancing })
     }
 }

@@ -59,7 +59,7 @@ use leakscope_report::release::{self as report, Owned};
 use leakscope_table::Hooks;
 use ledger::{Entry, Held, Keeping};
 use serde::{Deserialize, Serialize};
-use shaped::Shaped;
+use shaped::{Plan, Shaped};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::System;
@@ -220,12 +220,19 @@ impl Prepared {
     }
 
     fn new(request: &Request, terms: &Terms, hooks: &Hooks) -> Result<Self> {
-        let fitted = Fitted::new(request, terms, hooks)?;
-        let sigma = match &terms.noise {
-            Amount::Sigma(sigma) => *sigma,
-            Amount::TargetEta(eta, statistic) => statistic.of(&fitted.unit) / eta * (1.0 + 1e-12),
+        let (loaded, units) = fitted::opened(request, hooks)?;
+        let (fitted, sigma) = match &terms.noise {
+            Amount::Sigma(sigma) => (Fitted::new(request, terms, (loaded, units), None)?, *sigma),
+            Amount::TargetEta(eta, statistic) => {
+                let fitted = Fitted::new(request, terms, (loaded, units), None)?;
+                let sigma = statistic.of(&fitted.unit) / eta * (1.0 + 1e-12);
+                (fitted, sigma)
+            }
             Amount::Shaped(options) => {
-                let shaped = Shaped::new(options, request, &fitted, hooks)?;
+                let units = units.fitted_in();
+                let plan = Plan::new(options, request, (&loaded.encoding, &units), hooks)?;
+                let fitted = Fitted::new(request, terms, (loaded, units), Some(&plan))?;
+                let shaped = Shaped::new(options, request, &fitted, &plan)?;
                 return Ok(Self { fitted, eta: shaped.eta, added: Added::Shaped(Box::new(shaped)) });
             }
         };

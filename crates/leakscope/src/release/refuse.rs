@@ -27,14 +27,6 @@ pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
                 );
                 return Err(Failure::option("shape_from", message));
             }
-            if terms.balance > 0 {
-                return Err(Failure::option(
-                    "balance",
-                    "weights that balance leakage are functions of the data, and how they move a model whose noise has a shape \
-                     is not counted, so no η could be stated: release without it, or with ⟨noise_shape=isotropic⟩ and \
-                     ⟨target_eta⟩ alone",
-                ));
-            }
         }
     }
     if terms.attribute.is_some() && terms.balance == 0 {

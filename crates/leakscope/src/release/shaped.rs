@@ -3,28 +3,30 @@
 //! A shape that is read off the records is not released, not even with noise of its own: the scale that meets the targets under a
 //! shape drawn at random is a threshold on the binding record, which many releases locate. A shape from a public table or from
 //! public bounds is public as it is. The model is fitted in public
-//! units themselves, so that its scaling leaves nothing to count. Whatever is published is a function of whole numbers with
+//! units themselves, so that its scaling leaves nothing to count; where weights balance it, they do so under that shape, and the
+//! scale meets the targets with their part counted. Whatever is published is a function of whole numbers with
 //! discrete Gaussian noise, of the options, and of numbers on public grids.
 
-use super::fitted::Fitted;
-use crate::classes::contrast_names;
+use super::fitted::{Balanced, Fitted};
+use crate::classes::{class_count, contrast_names};
 use crate::failure::explain;
-use crate::noise::{NoiseOptions, ShapeSource, failed, of_all_classes, public};
+use crate::noise::{Asked, NoiseOptions, ShapeSource, failed, of_all_classes, public};
 use crate::request::Request;
 use crate::{Failure, Result};
+use leakscope_core::balance::CountedBalance;
 use leakscope_core::fisher::noise::{
-    self as core, Design, Factor, Protected, Shape, Target, design_with_shape,
+    self as core, Design, Factor, Noise, Protected, Shape, Target, design_with_shape,
 };
 use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
-use leakscope_core::fisher::{Geometry, Records, Release};
-use leakscope_core::glm::{self, Minimiser};
+use leakscope_core::fisher::{Directions, Geometry, Records, Release};
+use leakscope_core::glm::Minimiser;
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::{Block, Rows};
+use leakscope_core::rows::{Block, Reweighted, Rows};
 use leakscope_core::units::{Units, public_sigma};
 use leakscope_report::choice;
 use leakscope_report::noise::{Goal, Secret, Source};
 use leakscope_report::release::{Eta, PublishedShape, Target as Solved};
-use leakscope_table::Hooks;
+use leakscope_table::{Encoding, Hooks};
 
 /// Noise that was made for its targets.
 pub(super) struct Shaped {
@@ -39,28 +41,101 @@ pub(super) struct Shaped {
     pub(super) instead: Option<String>,
 }
 
+/// What noise with a shape must achieve, and its shape: both known before the model is.
+pub(super) struct Plan {
+    goals: Asked,
+    shape: PublicShape,
+}
+
+impl Plan {
+    /// For a model that is fitted in public units.
+    pub(super) fn new(
+        options: &NoiseOptions,
+        request: &Request,
+        (encoding, units): (&Encoding, &Units),
+        hooks: &Hooks,
+    ) -> Result<Self> {
+        options.check()?;
+        let mut goals = options.asked(encoding, request.label_secret, Some(units))?;
+        for (target, goal) in goals.targets.iter_mut().zip(&goals.goal_of) {
+            in_public_units(target, &mut goals.goals[*goal], units);
+        }
+        let shape = Search { options, request, encoding, units, targets: &goals.targets, hooks }.run()?;
+        Ok(Self { goals, shape })
+    }
+
+    /// The shape at scale one, under which weights balance leakage; `None` where it is isotropic.
+    pub(super) fn unit(&self) -> Result<Option<Noise>> {
+        Ok(self.shape.factor.as_ref().map(Factor::noise).transpose()?)
+    }
+
+    /// Directions of the attributes that have targets, in their order.
+    pub(super) fn directions(&self) -> Vec<Directions> {
+        let of = |t: &Target| match &t.protected {
+            Protected::Attribute(directions) => Some(directions.clone()),
+            Protected::Record { .. } | Protected::Label => None,
+        };
+        self.goals.targets.iter().filter_map(of).collect()
+    }
+
+    /// The scale at which a balanced model, whose η at scale one is counted, meets every target.
+    fn scale_for(&self, counted: &CountedBalance) -> f64 {
+        let attributes = self.directions().len();
+        let (mut place, mut scale) = (0, 0.0_f64);
+        for target in &self.goals.targets {
+            let largest = match &target.protected {
+                // Of whole records a target is the only one, and counts the label where that is secret.
+                Protected::Record { .. } => counted.eta.iter().copied().fold(0.0, f64::max),
+                Protected::Label => counted.label_eta.iter().copied().fold(0.0, f64::max),
+                Protected::Attribute(_) => {
+                    let own = counted.attribute_eta.iter().skip(place).step_by(attributes.max(1));
+                    place += 1;
+                    own.copied().fold(0.0, f64::max)
+                }
+            };
+            scale = scale.max(largest / target.eta);
+        }
+        scale * (1.0 + ROUNDING)
+    }
+}
+
 impl Shaped {
-    /// The noise of the options for a model that was fitted in public units.
+    /// The noise of the plan for a model that was fitted in public units.
     pub(super) fn new(
         options: &NoiseOptions,
         request: &Request,
         fitted: &Fitted,
-        hooks: &Hooks,
+        plan: &Plan,
     ) -> Result<Self> {
-        options.check()?;
-        let (encoding, units) = (&fitted.loaded.encoding, &fitted.units);
-        let mut asked = options.asked(encoding, request.label_secret, Some(units))?;
-        for (target, goal) in asked.targets.iter_mut().zip(&asked.goal_of) {
-            in_public_units(target, &mut asked.goals[*goal], units);
-        }
-        let ask = |shape| core::Request {
+        let encoding = &fitted.loaded.encoding;
+        let Plan { goals: Asked { targets, goals, .. }, shape } = plan;
+        let wanted = core::Request {
             gap: options.gap,
             shape_budget: options.shape_budget,
-            ..core::Request::new(asked.targets.clone(), shape)
+            ..core::Request::new(targets.clone(), shape.shape(options))
         };
-        let found = Search { options, request, fitted, ask: &ask, hooks }.run()?;
-        let measured = whole_records(request, fitted, &found.design)?;
-        let whole = asked.goals.iter().find(|g| g.secret == Secret::Record);
+        let designed = |rows: &dyn Rows| match &shape.factor {
+            Some(factor) => design_with_shape(rows, &fitted.fit, &wanted, factor),
+            None => core::design(rows, &fitted.fit, &wanted),
+        };
+        let fail = |e| failed(e, encoding, request.l2);
+        let rows = fitted.units.rows(&fitted.loaded.rows);
+        let (design, measured) = match &fitted.balancing {
+            None => {
+                let design = designed(&rows).map_err(fail)?;
+                let measured = whole_records(request, fitted, &design)?;
+                (design, measured)
+            }
+            Some(Balanced { counted, .. }) => {
+                let weighted = Reweighted::new(&rows, &counted.weights)?;
+                let design = designed(&weighted).and_then(|d| d.at_scale(plan.scale_for(counted)));
+                let design = design.map_err(fail)?;
+                let mut measured = Distribution::default();
+                measured.extend(&counted.eta.iter().map(|e| e / design.factor.scale()).collect::<Vec<f64>>());
+                (design, measured)
+            }
+        };
+        let whole = goals.iter().find(|g| g.secret == Secret::Record);
         let eta = match whole {
             Some(goal) => Eta {
                 max: Some(goal.eta),
@@ -73,19 +148,20 @@ impl Shaped {
             },
         };
         let published = PublishedShape {
-            shape: found.design.shape,
-            source: match found.source {
+            shape: design.shape,
+            source: match &shape.source {
                 ShapeSource::Nowhere => Source::Nowhere,
                 ShapeSource::Rows => Source::Records,
                 // Its name may be private; what it holds is not.
                 ShapeSource::Table(_) => Source::Table { files: vec![] },
                 ShapeSource::Bounds => Source::Bounds,
             },
-            goals: asked.goals,
+            goals: goals.clone(),
             coefficients: contrast_names(encoding),
-            factor: found.design.factor.clone(),
+            factor: design.factor.clone(),
         };
-        Ok(Self { design: found.design, published, eta, measured, instead: found.instead })
+        let instead = shape.instead(&design);
+        Ok(Self { design, published, eta, measured, instead })
     }
 
     /// Root of the mean variance in public units.
@@ -155,74 +231,89 @@ fn distribution<R: Default + Send>(
     Ok(eta)
 }
 
-/// What is found.
-struct Found {
-    design: Design,
+/// A shape that is public, or none.
+struct PublicShape {
+    factor: Option<Factor>,
     source: ShapeSource,
-    instead: Option<String>,
+    /// Whether another was asked for.
+    replaced: bool,
+}
+
+impl PublicShape {
+    /// The shape of the design: isotropic noise has none.
+    fn shape(&self, options: &NoiseOptions) -> Shape {
+        if self.factor.is_some() { options.shape } else { Shape::Isotropic }
+    }
+
+    /// Why it is not the noise asked for.
+    fn instead(&self, design: &Design) -> Option<String> {
+        let dearer = if design.gain < 1.0 { DEARER } else { "" };
+        self.replaced.then(|| match &self.factor {
+            Some(_) => {
+                format!(
+                    "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone.{dearer}"
+                )
+            }
+            None => format!(
+                "{FROM_RECORDS} Isotropic noise is safer, since it has no shape, and was taken instead."
+            ),
+        })
+    }
 }
 
 /// Where a shape may come from, in order: a public table, public bounds; else there is none.
-struct Search<'a, F> {
+struct Search<'a> {
     options: &'a NoiseOptions,
     request: &'a Request,
-    fitted: &'a Fitted,
-    ask: &'a F,
+    encoding: &'a Encoding,
+    units: &'a Units,
+    targets: &'a [Target],
     hooks: &'a Hooks,
 }
 
-impl<F: Fn(Shape) -> core::Request> Search<'_, F> {
-    fn run(&self) -> Result<Found> {
-        let (options, fitted) = (self.options, self.fitted);
-        let fit = &fitted.fit;
-        let rows = fitted.units.rows(&fitted.loaded.rows);
-        let encoding = &fitted.loaded.encoding;
-        let fail = |e| failed(e, encoding, self.request.l2);
-        let public = |design, source, instead| Found { design, source, instead };
+impl Search<'_> {
+    fn run(&self) -> Result<PublicShape> {
+        let options = self.options;
         if !options.is_shaped() {
-            let design = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
-            return Ok(public(design, ShapeSource::Nowhere, None));
+            return Ok(PublicShape { factor: None, source: ShapeSource::Nowhere, replaced: false });
         }
         if let Some(read) = &options.shape_from {
-            let table = public::table(read, encoding, self.hooks)?;
-            let factor = self.shape_of(&table).map_err(|e| Failure::option("shape_from", e))?;
-            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
-            return Ok(public(design, ShapeSource::Table(read.names()), None));
+            let table = public::table(read, self.encoding, self.hooks)?;
+            let factor = Some(self.shape_of(&table).map_err(|e| Failure::option("shape_from", e))?);
+            return Ok(PublicShape { factor, source: ShapeSource::Table(read.names()), replaced: false });
         }
         // Which of the two is taken follows from what was given alone: that one is cheaper on these records would show in it.
-        if let Some(made_up) = public::made_up(encoding, &self.request.public)
-            && let Ok(factor) = self.shape_of(&made_up)
-        {
-            let design = design_with_shape(&rows, fit, &(self.ask)(options.shape), &factor).map_err(fail)?;
-            let dearer = if design.gain < 1.0 { DEARER } else { "" };
-            let instead = format!(
-                "{FROM_RECORDS} The shape was taken from the public bounds of the columns alone.{dearer}"
-            );
-            return Ok(public(design, ShapeSource::Bounds, Some(instead)));
-        }
-        let isotropic = core::design(&rows, fit, &(self.ask)(Shape::Isotropic)).map_err(fail)?;
-        let instead =
-            format!("{FROM_RECORDS} Isotropic noise is safer, since it has no shape, and was taken instead.");
-        Ok(public(isotropic, ShapeSource::Nowhere, Some(instead)))
+        let made_up = public::made_up(self.encoding, &self.request.public);
+        let factor = made_up.and_then(|rows| self.shape_of(&rows).ok());
+        let source = if factor.is_some() { ShapeSource::Bounds } else { ShapeSource::Nowhere };
+        Ok(PublicShape { factor, source, replaced: true })
     }
 
     /// The shape that public rows (encoded) would have, for the same targets, in public units.
     fn shape_of(&self, encoded: &dyn Rows) -> Result<Factor> {
-        let (encoding, l2) = (&self.fitted.loaded.encoding, self.request.l2);
-        let rows = self.fitted.units.rows(encoded);
+        let (encoding, l2) = (self.encoding, self.request.l2);
+        let rows = self.units.rows(encoded);
         let (penalty, explained) = (crate::model::penalty(self.request), |e| explain(e, encoding, l2));
-        let fit = match &self.fitted.fit {
-            Minimiser::Glm(fit) => Minimiser::Glm(glm::fit(&rows, fit.family, penalty).map_err(explained)?),
-            Minimiser::Softmax(fit) => {
-                Minimiser::Softmax(of_all_classes(&rows, penalty, fit.classes, &explained)?)
-            }
+        let fit = match class_count(encoding) {
+            None => Minimiser::fit(&rows, self.request.family, penalty, self.request.max_classes)
+                .map_err(explained)?,
+            Some(classes) => Minimiser::Softmax(of_all_classes(&rows, penalty, classes, &explained)?),
         };
         // What a public table gives away about itself does not count, and a shape does not change where all targets grow alike.
-        let mut request = core::Request { shape_budget: 1.0, ..(self.ask)(self.options.shape) };
+        let mut request = core::Request {
+            gap: self.options.gap,
+            shape_budget: 1.0,
+            ..core::Request::new(self.targets.to_vec(), self.options.shape)
+        };
         request.targets.iter_mut().for_each(|t| t.eta *= FAR);
-        Ok(core::design(&rows, &fit, &request).map_err(|e| failed(e, encoding, l2))?.factor)
+        let factor = core::design(&rows, &fit, &request).map_err(|e| failed(e, encoding, l2))?.factor;
+        // Its scale is that of other targets.
+        Ok(Factor { quarters: 0, ..factor })
     }
 }
+
+/// Sums of a million terms leave the counted η this far off, relative.
+const ROUNDING: f64 = 1e-9;
 
 /// Targets of a public table, over those of the records: nothing of its shape is then taken off them.
 const FAR: f64 = 1e6;

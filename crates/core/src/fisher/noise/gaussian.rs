@@ -1,6 +1,6 @@
 //! Gaussian noise with a covariance: the type that measurements, attacks, bounds and releases share.
 
-use crate::linalg::{Cholesky, dot, matmul, matmul_by_transposed, times};
+use crate::linalg::{Cholesky, axpy, dot, matmul, matmul_by_transposed, times};
 use crate::random::Bits;
 use crate::release::Grid;
 use crate::{Error, Result};
@@ -42,8 +42,8 @@ impl Factor {
         Ok(Self { quarters: 0, exponents, entries })
     }
 
-    /// `σI` for p coefficients.
-    pub(super) fn isotropic(p: usize) -> Self {
+    /// `I` for p coefficients.
+    pub fn isotropic(p: usize) -> Self {
         let entries = (0..p).flat_map(|i| (0..=i).map(move |j| i64::from(i == j))).collect();
         Self { quarters: 0, exponents: vec![0; p], entries }
     }
@@ -60,6 +60,11 @@ impl Factor {
         }
         self.quarters = quarters;
         self
+    }
+
+    /// `2^(quarters/4)`.
+    pub fn scale(&self) -> f64 {
+        quarter_power(self.quarters)
     }
 
     /// The noise with this covariance.
@@ -181,6 +186,16 @@ impl Noise {
     /// so attacks and bounds made for isotropic noise of σ = 1 apply to them as they stand.
     pub fn whiten(&self, v: &[f64]) -> Vec<f64> {
         times(&self.whitener, v)
+    }
+
+    /// `Σ⁻¹v`.
+    pub(crate) fn by_inverse_covariance(&self, v: &[f64]) -> Vec<f64> {
+        let (p, white) = (self.p, self.whiten(v));
+        let mut out = vec![0.0; p];
+        for (row, w) in self.whitener.chunks_exact(p.max(1)).zip(&white) {
+            axpy(*w, row, &mut out);
+        }
+        out
     }
 
     /// [`Noise::whiten`] of many vectors, one a row.

@@ -179,6 +179,25 @@ pub struct Design {
     pub rounds: usize,
 }
 
+impl Design {
+    /// The same shape at the smallest public scale that is at least `scale`, where targets ask for more than they do of weights that
+    /// are held: a largest η over its target of `scale` was measured at scale one. Gain, gap and certificate stay those of the
+    /// held weights.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a scale that is not positive or that leaves the range of numbers.
+    pub fn at_scale(self, scale: f64) -> Result<Self> {
+        if !(scale > 0.0 && scale.is_finite()) {
+            let expected = "a positive number";
+            return Err(Error::OutOfRange { what: "the scale of the noise", value: scale, expected });
+        }
+        let factor = self.factor.with_scale(scale);
+        let noise = factor.noise()?;
+        let (cost, largest_eta) = (noise.cost(&self.cost_matrix), scale / factor.scale());
+        Ok(Self { noise, factor, cost, largest_eta, ..self })
+    }
+}
+
 /// Single records keep `2^(−j/4)` of their weights to stay within the budget for the shape, a public grid as weights are on one; j
 /// grows in these steps until they do, and is then halved in between.
 const LOWERED: [usize; 4] = [4, 12, 28, 60];
