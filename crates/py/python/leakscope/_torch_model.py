@@ -14,6 +14,7 @@ import torch
 
 from ._native import OptionError
 from ._torch_records import Records
+from ._torch_recurrent import step_by_step
 
 _NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
 _DROPOUTS = (torch.nn.modules.dropout._DropoutNd,)
@@ -313,6 +314,8 @@ def differentiable(module: torch.nn.Module) -> Iterator[None]:
         if recurrent:
             stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+            if device.type != "cpu":
+                stack.enter_context(step_by_step())
         yield
 
 
