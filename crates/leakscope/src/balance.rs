@@ -70,7 +70,10 @@ impl Balancing {
         if let Some((low, high)) = self.clamp
             && !(low >= 0.0 && high > low)
         {
-            let message = format!("{low}: expected 0 ≤ smallest < largest ({high})");
+            let message = match low >= 0.0 {
+                true => format!("{low}: expected less than the largest weight, {high}"),
+                false => format!("{low}: expected zero or a positive number"),
+            };
             return Err(Failure::option("min_weight", message));
         }
         if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {

@@ -2,6 +2,7 @@
 //! declared once, in the request. A value of the wrong kind is named by its keyword: `l2='much': expected a number`.
 
 use crate::failure::OptionError;
+use leakscope::Spelling;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use serde::de::value::StrDeserializer;
@@ -57,7 +58,8 @@ pub(crate) fn request<T: DeserializeOwned>(values: &Bound<'_, PyAny>) -> PyResul
         let name = keyword(&path.join(".")).to_owned();
         OptionError::new_err(match wrong.value {
             Some(value) => format!("{name}={value}: {}", wrong.message),
-            None => format!("{name}: {}", wrong.message),
+            // a type's own words may begin with the value: `tree`: expected …
+            None => Spelling::Python.complaint(&name, &wrong.message),
         })
     })
 }

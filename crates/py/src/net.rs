@@ -14,7 +14,7 @@ use leakscope::net::training::{self, Besides};
 use leakscope::net::{Device, Precision};
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
-use leakscope_net::preset::preset;
+use leakscope_net::preset::{PRESETS, preset};
 use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
 use leakscope_report::net::Training;
 use leakscope_table::ReadOptions;
@@ -158,6 +158,11 @@ impl Network {
     /// The file of a preset.
     #[staticmethod]
     fn preset(name: &str, input: Vec<usize>, outputs: usize) -> PyResult<String> {
+        if !PRESETS.contains(&name) {
+            let known = PRESETS.join(", ");
+            let message = format!("`{name}`: expected one of {known}, a description, or a JSON file of one");
+            return Err(exception(&Failure::option("network", message)));
+        }
         Ok(preset(name, shape(&input)?, outputs).map_err(failed)?.to_json())
     }
 

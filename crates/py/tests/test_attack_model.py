@@ -26,6 +26,15 @@ def test_clopper_pearson_is_the_binomials_own(hits, n):
     assert 0 <= a <= hits / n <= b <= 1 and b - a <= high - low + 1e-12
 
 
+@pytest.mark.parametrize("freedom, confidence, quantile", [
+    (1, 0.95, 12.706204736432095), (4, 0.9, 2.13184678632665), (9, 0.95, 2.2621571628540993), (99, 0.99, 2.6264054563851857),
+])
+def test_students_quantiles_are_those_of_tables(freedom, confidence, quantile):
+    from leakscope._binomial import student_t
+
+    assert student_t(freedom, confidence) == pytest.approx(quantile, rel=1e-9)
+
+
 def test_intervals_cover():
     for n, p in [(20, 0.1), (20, 0.5), (60, 0.97)]:
         weights = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
@@ -125,6 +134,23 @@ def test_trees_kernels_and_neighbours():
     forest = RandomForestRegressor(20, random_state=0).fit(x[:150], values[:150])
     found = leakscope.attack_model(forest, x[:150], values[:150], nonmembers=(x[150:], values[150:]), secret=0, seed=0)
     assert found["attribute"]["accuracy"]["low"] > found["attribute"]["baseline"] and len(found["attribute"]["candidates"]) == 4
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_guesses_of_values_do_not_depend_on_units(unit):
+    """Errors of predictions are weighed against how frequent values are: in thousandths as in thousands."""
+    x, _ = data(300, 3)
+    noise = np.random.default_rng(1).normal(size=300)
+    values = x[:, 0] + 0.5 * x[:, 1] + 0.3 * noise
+
+    def played(scale):
+        def predict(rows):
+            return scale * (rows[:, 0] + 0.5 * rows[:, 1])
+
+        return leakscope.attack_model(predict, x[:150], scale * values[:150], nonmembers=(x[150:], scale * values[150:]), secret=1, seed=0)
+
+    found, same = played(1.0)["attribute"], played(unit)["attribute"]
+    assert found["accuracy"]["low"] > found["baseline"] and same["accuracy"] == found["accuracy"]
 
 
 def test_frames_and_texts():

@@ -69,3 +69,10 @@ def test_what_is_refused(function, x, y, words):
     params, good, labels = parts()
     with pytest.raises(leakscope.LeakscopeError, match=words):
         leakscope.jax.audit(function, params, good if x is None else x, labels if y is None else y)
+
+
+@pytest.mark.parametrize("params, words", [({"a": np.ones(6, dtype=int)}, "params: int.*real numbers"), ({}, "params: no arrays")])
+def test_what_is_trained_are_real_numbers(params, words):
+    _, x, y = parts()
+    with pytest.raises(leakscope.OptionError, match=words):
+        leakscope.jax.audit(lambda p, x, y: (x * 1.0).sum(), params, x, y)

@@ -278,7 +278,7 @@ def test_parameters_there_and_back():
     (lambda n, x, y: n.train(x, y, batch=5, freeze_smallest=1.0), "freeze_smallest=1: expected at least 0, below 1"),
     (lambda n, x, y: n.train(x, y, batch=5, pretrain="nowhere.safetensors"), "pretrain='nowhere"),
     (lambda n, x, y: n.audit(x, y, trace=-1), "trace=-1: expected a whole number"),
-    (lambda n, x, y: n.audit(x, y, trace=1), "trace='1': expected exact"),
+    (lambda n, x, y: n.audit(x, y, trace=1), "trace=1: expected exact"),
     (lambda n, x, y: n.audit(x, y, records=-5), "records=-5: expected a whole number from 1"),
     (lambda n, x, y: n.audit(x, y, records=0), "records=0"),
     (lambda n, x, y: n.audit(x, y, records=[-1]), "records=-1: expected a whole number from 0 to 19"),

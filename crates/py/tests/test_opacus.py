@@ -71,7 +71,7 @@ def weights(model):
 
 
 @pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
-@pytest.mark.parametrize("tracked", [{}, {"records": [0, 5], "every": 2}])
+@pytest.mark.parametrize("tracked", [{}, {"every": 1}, {"records": [0, 5], "every": 2}])
 def test_the_tracker_changes_no_bit_of_a_run(mode, tracked):
     if mode == "ew":
         pytest.importorskip("torch.nn.utils._expanded_weights")
@@ -204,7 +204,7 @@ def test_batch_memory_manager_and_detaching():
         loop(model, optimizer, criterion, split)
     expected = weights(model)
     engine, model, optimizer, criterion, loader = private()
-    tracker = leakscope.opacus.track(engine, optimizer, model, criterion, loader)
+    tracker = leakscope.opacus.track(engine, optimizer, model, criterion, loader, every=1)
     with BatchMemoryManager(data_loader=loader, max_physical_batch_size=2, optimizer=optimizer) as split:
         loop(model, optimizer, criterion, split)
     assert all(torch.equal(a, b) for a, b in zip(expected, weights(model)))
@@ -306,7 +306,15 @@ def test_a_panel_is_measured_exactly_at_every_step():
     assert found["accounts"]["epsilon"] is not None
 
 
-def test_drawn_records_are_unbiased():
+def by_the_clock(monkeypatch):
+    """Times that change from step to step choose, and are given: 1 s a step, looks of 1 s to 4 s."""
+    numbers = np.random.default_rng(0)
+    monkeypatch.setattr(leakscope._opacus_schedule, "probability", lambda *_: float(numbers.uniform(0.25, 1.0)))
+    return {"cost": 0.5}
+
+
+@pytest.mark.parametrize("chosen", [lambda _: {"every": 2}, by_the_clock], ids=["every", "cost"])
+def test_drawn_records_are_unbiased(chosen, monkeypatch):
     """Over many runs of the sampler at the same parameters (a learning rate of zero) the mean is the exact account."""
     x, y = records()
     frozen = lambda p: torch.optim.SGD(p, lr=0.0)  # noqa: E731
@@ -316,7 +324,7 @@ def test_drawn_records_are_unbiased():
     for i in range(N):
         g, j = dense(_plain(module), x[i].double(), y[i])
         exact.append(exact_information(g, j, loader.sample_rate)[0])
-    tracker = leakscope.opacus.track(engine, optimizer, model, criterion, loader, every=2, seed=1)
+    tracker = leakscope.opacus.track(engine, optimizer, model, criterion, loader, seed=1, **chosen(monkeypatch))
     loop(model, optimizer, criterion, loader, epochs=60)
     steps = len(tracker)
     found = tracker.result().records
@@ -361,6 +369,7 @@ def test_the_page_and_the_document(tmp_path):
     assert "Small" in page and "Opacus" in page
     found = tracker.result()
     assert found["schema"] == "leakscope.net-training/1" and found["steps"] == 8
+    assert any("cost=0.3" in note and "One step in" in note for note in found["notes"])
     assert found["privacy"]["epsilon"] == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
     assert found.epsilon(1e-4) == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
     assert len(found.records) == N and len(found.steps) == 8
@@ -406,6 +415,10 @@ def test_what_cannot_be_tracked_is_refused():
         leakscope.opacus.track(engine, torch.optim.SGD(model.parameters(), lr=0.1), model, criterion, loader)
     with pytest.raises(leakscope.OptionError, match="Poisson"):
         leakscope.opacus.track(engine, optimizer, model, criterion, torch.utils.data.DataLoader(loader.dataset, batch_size=2))
+    with pytest.raises(leakscope.OptionError, match="cost=0.1: every=2 says"):
+        leakscope.opacus.track(engine, optimizer, model, criterion, loader, every=2, cost=0.1)
+    with pytest.raises(leakscope.OptionError, match="cost=-1: expected a positive number"):
+        leakscope.opacus.track(engine, optimizer, model, criterion, loader, cost=-1)
     with pytest.raises(leakscope.OptionError, match="probes"):
         leakscope.opacus.track(engine, optimizer, model, criterion, loader, probes=1)
     with pytest.raises(leakscope.OptionError, match="records"):

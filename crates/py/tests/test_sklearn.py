@@ -192,7 +192,7 @@ def test_group_weights_and_id_are_columns_of_the_callers_frame():
             leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="q")
         found = leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="g", sigma=1)
         assert set(np.asarray(found.groups["name"]).tolist()) == {"u", "v", "w"}
-    with pytest.raises(leakscope.DataError, match="weights: 'w': X is an array"):
+    with pytest.raises(leakscope.DataError, match="weights='w': X is an array"):
         leakscope.audit(numbers, df[list("abc")].to_numpy(), y.to_numpy(), weights="w")
 
 

@@ -61,14 +61,14 @@ def test_the_penalty_is_translated_exactly(family, model, weighted):
     assert found.coefficients["x0"] == np.ravel(model.coef_)[0]
 
 
-@pytest.mark.xfail(reason="open: differs from scikit-learn by more than its tolerance, not yet explained", strict=False)
 @pytest.mark.parametrize("family, model", [MODELS[0], MODELS[1], MODELS[5], MODELS[7]], ids=lambda v: v if isinstance(v, str) else "")
 def test_leakage_is_how_a_refit_moves(family, model):
     """The oracle: refit scikit-learn's own estimator with one value of one record changed."""
     x, y = data(family, n=60)
     model.fit(x, y)
     result = leakscope.audit(model, x, y, sigma=1.0, label="public")
-    h = 1e-5
+    # liblinear stops some 1e-8 from the minimiser whatever its tolerance, which over a shorter step is more than the digits compared
+    h, near = (1e-3, 5e-4) if family == "squared-hinge" else (1e-4, 1e-8)
     for record, column in ((7, 2), (31, 0)):
         def coefficients(step):
             moved = x.copy()
@@ -78,7 +78,28 @@ def test_leakage_is_how_a_refit_moves(family, model):
 
         derivative = (coefficients(h) - coefficients(-h)) / (2 * h)
         found = result.records[f"eta_x{column}"].iloc[record]
-        assert found == pytest.approx(np.linalg.norm(derivative), rel=1e-3, abs=1e-7)
+        assert found == pytest.approx(np.linalg.norm(derivative), rel=near)
+
+
+def test_one_class_against_the_others_is_as_many_models_whose_information_adds_up():
+    """What the refusal says: the audits of all classes together are how a refit of the model of three classes moves."""
+    x, _ = data("squared-hinge", n=60)
+    y = np.array(["red", "green", "blue"])[np.argmax(x[:, :3] + np.random.default_rng(2).normal(size=(60, 3)), axis=1)]
+    model = LinearSVC(C=0.3, **SVC).fit(x, y)
+    with pytest.raises(leakscope.OptionError, match="LinearSVC has 3 classes.*each of one class against the others.*y == c"):
+        leakscope.audit(model, x, y)
+    with pytest.raises(leakscope.OptionError, match="SGDClassifier has 3 classes.*y == c"):
+        leakscope.audit(SGDClassifier(loss="squared_hinge").fit(x, y), x, y)
+    audits = [leakscope.audit(LinearSVC(C=0.3, **SVC).fit(x, y == c), x, y == c, label="public", sigma=1.0) for c in model.classes_]
+    for record, column in ((7, 2), (31, 0)):
+        ends = []
+        for step in (1e-3, -1e-3):
+            moved = x.copy()
+            moved[record, column] += step
+            fitted = LinearSVC(C=0.3, **SVC).fit(moved, y)
+            ends.append(np.append(fitted.coef_.ravel(), fitted.intercept_))
+        found = np.sqrt(sum(a.records[f"eta_x{column}"].iloc[record] ** 2 for a in audits))
+        assert found == pytest.approx(np.linalg.norm(ends[0] - ends[1]) / 2e-3, rel=1e-3)
 
 
 def test_the_scale_of_a_huber_regression_is_held_and_that_is_said():
@@ -101,28 +122,29 @@ def test_the_scale_of_a_huber_regression_is_held_and_that_is_said():
     assert np.max(errors) < 0.25 * found.records["eta_x1"].max(), np.max(errors) / found.records["eta_x1"].max()
 
 
-@pytest.mark.xfail(reason="open: differs from scikit-learn by more than its tolerance, not yet explained", strict=False)
 def test_a_penalised_intercept_of_logistic_regression():
     x, y = data("squared-hinge")
+    # columns away from zero, so that there is an intercept for the penalty to pull at
+    x = x + 2
     model = LogisticRegression(C=0.5, solver="liblinear", intercept_scaling=3.0, tol=1e-12, max_iter=100_000).fit(x, y)
     assert leakscope.audit(model, x, y, sigma=1.0).distance["relative"] < 1e-6
     model.intercept_scaling = 1.0
     assert leakscope.audit(model, x, y, sigma=1.0).distance["relative"] > 1e-3
 
 
-@pytest.mark.xfail(reason="open: differs from scikit-learn by more than its tolerance, not yet explained", strict=False)
 def test_stochastic_gradients_of_these_losses():
     x, y = data("squared-hinge")
-    options = dict(alpha=0.05, max_iter=4000, tol=1e-9, random_state=0, average=True)
+    # with a tolerance scikit-learn stops by the loss of the iterate, long before the average has arrived: every epoch is run
+    options = dict(alpha=0.05, max_iter=4000, tol=None, random_state=0, average=True)
     model = SGDClassifier(loss="squared_hinge", learning_rate="invscaling", eta0=0.02, **options).fit(x, y)
     found = leakscope.audit(model, x, y, sigma=0.5)
-    assert found["model"]["family"] == "squared-hinge" and found.distance["relative"] < 0.1
+    assert found["model"]["family"] == "squared-hinge" and found.distance["relative"] < 0.01
     x, y = data("huber")
     model = SGDRegressor(loss="huber", epsilon=0.7, **options).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = leakscope.audit(model, x, y, sigma=0.5)
-    assert found["model"]["family"] == "huber(0.7)" and found.distance["relative"] < 0.1
+    assert found["model"]["family"] == "huber(0.7)" and found.distance["relative"] < 0.01
 
 
 def test_in_a_pipeline():

@@ -61,6 +61,8 @@ def test_an_elastic_net_on_its_active_set_against_refits(model):
     with pytest.warns(UserWarning, match="active set.*of 4 columns"):
         found = leakscope.audit(model, x, y, sigma=0.5, label="secret")
     kept, h = np.flatnonzero(model.coef_), 1e-5
+    # columns keep the names that they have in X
+    assert [c for c in found.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
     for i in (0, 7, 33):
         columns = []
         for j in (*range(4), "y"):
@@ -75,6 +77,24 @@ def test_an_elastic_net_on_its_active_set_against_refits(model):
             columns.append((ends[0] - ends[1]) / (2 * h))
         expected = np.linalg.norm(np.stack(columns, axis=1), 2) / 0.5
         assert found.records["eta"].iloc[i] == pytest.approx(expected, rel=1e-4)
+
+
+def test_an_elastic_net_in_a_pipeline_or_a_frame_keeps_the_names():
+    import pandas as pd
+
+    x, y = data(80)
+    scaled = make_pipeline(StandardScaler(), ElasticNet(alpha=0.2)).fit(x, y)
+    kept = np.flatnonzero(scaled[-1].coef_)
+    assert 0 < len(kept) < 4
+    with pytest.warns(UserWarning, match="a pipeline before an ℓ₁ penalty is not opened"):
+        found = leakscope.audit(scaled, x, y, sigma=0.5, label="public")
+    assert [c for c in found.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = leakscope.audit(ElasticNet(alpha=0.2).fit(frame, y), frame, y, sigma=0.5, label="public")
+    assert [c for c in "abcd" if f"eta_{c}" in found.records.columns] == ["abcd"[j] for j in kept]
+    assert not any("not opened" in str(w.message) for w in said)
 
 
 def test_searches_over_penalties_stand_for_what_they_chose():

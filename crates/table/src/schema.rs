@@ -365,7 +365,9 @@ pub enum SchemaError {
     },
     /// Bounds that are no range.
     #[error(
-        "bounds of `{column}`: {} to {} is no range: expected two finite numbers, the smaller one first",
+        "{}{} to {} is no range: expected two finite numbers, the smaller one first",
+        // who reads a pair by itself knows where it stands
+        if column.is_empty() { String::new() } else { format!("bounds of `{column}`: ") },
         shown(*low),
         shown(*high)
     )]

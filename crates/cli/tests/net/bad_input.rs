@@ -29,7 +29,7 @@ fn bad_input_is_explained() {
     };
     let small = text(&net);
     for (more, says) in [
-        (&["--clip", "0", "--sigma", "1"][..], "--clip: the clipping bound C is 0"),
+        (&["--clip", "0", "--sigma", "1"][..], "--clip: 0: expected a positive number"),
         (&["--clip", "-1", "--sigma", "1"], "positive"),
         (&["--clip", "1"], "--sigma"),
         (&["--sigma", "0"], "--sigma: 0"),

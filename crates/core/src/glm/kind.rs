@@ -252,7 +252,7 @@ impl FromStr for ModelKind {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let unknown = || {
             let names: Vec<&str> = ModelName::ALL.iter().map(|n| n.name()).collect();
-            format!("unknown model `{text}`, expected one of {}", names.join(", "))
+            format!("`{text}`: expected one of {}", names.join(", "))
         };
         let (name, value) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
             Some((name, value)) => (name, Some(value.trim().parse::<f64>().map_err(|_| unknown())?)),

@@ -297,7 +297,7 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         TraceRequest::Skip => Trace::Skip,
         TraceRequest::Probes(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
         TraceRequest::Probes(probes) => {
-            let message = format!("`{probes}`: expected exact, elements, skip, or a number of probes from 2");
+            let message = format!("{probes}: expected exact, elements, skip, or a number of probes from 2");
             return Err(Failure::option("trace", message));
         }
     };
@@ -306,7 +306,7 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         (None, Some(t)) if t.label_secret => Label::Secret,
         (None, _) => Label::Public,
     };
-    let eta = args.eta.then(Spectral::default);
+    let eta = args.eta.then(Spectral::of::<T>);
     let plis = match (args.plis, trace) {
         (None, _) => Plis::Skip,
         (Some(_), Trace::Elements) => Plis::Elements,

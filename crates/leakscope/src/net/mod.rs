@@ -113,7 +113,8 @@ impl ReleaseRequest {
             (Some(ClipKind::Hard) | None, Some(bound)) => Clip::Hard { bound },
             (Some(ClipKind::Gelu), Some(bound)) => Clip::Gelu { bound },
         };
-        clip.check().map_err(|e| Failure::option("clip", e))?;
+        clip.check()
+            .map_err(|_| Failure::option("clip", format!("{}: expected a positive number", clip.unit())))?;
         Ok(Some(clip))
     }
 

@@ -105,6 +105,7 @@ def attack_model(
         document["membership"] = membership(game, game.answers(rows, labels), game.answers(*others))
     if secret is not None:
         values = _candidates(rows, secret, candidates, whole("bins", bins, 2))
+        game.learn_unit(rows, labels)
         document["attribute"] = _attribute(game, (rows, labels), others, secret, values)
         if others is None:
             document["warnings"].append("Without nonmembers nobody can tell what the model gives away about its records from what "
@@ -145,19 +146,35 @@ class _Asked(Game):
     def __init__(self, predict: Any, interval: str, confidence: float, seed: int) -> None:
         super().__init__(interval, confidence, seed)
         self._ask, self.name, self.classes = _asked(predict)
+        #: what squared errors of values are divided by
+        self._unit = 1.0
+
+    def learn_unit(self, rows: Any, labels: Array) -> None:
+        """Squared errors of values become log-likelihoods, in units of their mean: no guess depends on the units of y."""
+        found = self._predicted(rows, labels)
+        if _is_value(found):
+            # a model that knows its rows by heart has no errors: how frequent values are breaks ties alone
+            self._unit = max(2 * float(self._squares(found, labels).mean()), 1e-9 * float(labels.astype(np.float64).var())) or 1.0
 
     def answers(self, rows: Any, labels: Array) -> Array:
-        """The log-likelihood of every row's label: ``ln p(y)``, or for values ``−(y − ŷ)²`` (a scale is not known)."""
+        """How well the model fits every row's label: ``ln p(y)``, or for values ``−(y − ŷ)²`` in a unit."""
+        found = self._predicted(rows, labels)
+        if _is_value(found):
+            return -self._squares(found, labels) / self._unit
+        if (found < -1e-9).any() or (np.abs(found.sum(axis=1) - 1) > 1e-3).any():
+            raise DataError("predict: its rows are no probabilities: expected numbers from 0 that sum to 1 (predict_proba)")
+        return np.log(np.maximum(found[np.arange(len(labels)), self._codes(labels, found.shape[1])], 1e-12))
+
+    def _predicted(self, rows: Any, labels: Array) -> Array:
         found = np.asarray(self._ask(rows), dtype=np.float64)
         if found.shape[:1] != (len(labels),) or found.ndim > 2 or not np.isfinite(found).all():
             raise DataError(f"predict: it gave shape {found.shape} for {len(labels)} rows (or a value that is not finite): expected "
                             "probabilities of classes, (rows, classes), or values, (rows,)")
-        if found.ndim == 2 and found.shape[1] > 1:
-            if (found < -1e-9).any() or (np.abs(found.sum(axis=1) - 1) > 1e-3).any():
-                raise DataError("predict: its rows are no probabilities: expected numbers from 0 that sum to 1 (predict_proba)")
-            return np.log(np.maximum(found[np.arange(len(labels)), self._codes(labels, found.shape[1])], 1e-12))
+        return found
+
+    def _squares(self, found: Array, labels: Array) -> Array:
         try:
-            return -((np.asarray(labels, dtype=np.float64) - found.reshape(-1)) ** 2)
+            return (labels.astype(np.float64) - found.reshape(-1)) ** 2
         except (TypeError, ValueError) as e:
             raise DataError("y: labels are no numbers, and the model gives values: expected one that gives probabilities") from e
 
@@ -172,6 +189,11 @@ class _Asked(Game):
             return np.array([order[v] for v in labels.tolist()], dtype=np.int64)
         except KeyError as e:
             raise DataError(f"y: the label {e.args[0]!r} is none of the model's classes, {', '.join(map(str, order))}") from e
+
+
+def _is_value(found: Array) -> bool:
+    """Whether answers are values; probabilities have a column a class."""
+    return found.ndim == 1 or found.shape[1] == 1
 
 
 def _asked(predict: Any) -> tuple[Any, str, Array | None]:

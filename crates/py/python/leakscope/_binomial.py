@@ -1,4 +1,4 @@
-"""Intervals of shares: Clopper and Pearson's, Wilson's, and Newcombe's of a difference."""
+"""Intervals of shares: Clopper and Pearson's, Wilson's, and Newcombe's of a difference; Student's of a mean."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def difference(first: tuple[int, int], second: tuple[int, int], confidence: floa
     p, q = a / n, b / m
     (l1, u1), (l2, u2) = wilson(a, n, confidence), wilson(b, m, confidence)
     return p - q - math.hypot(p - l1, u2 - q), p - q + math.hypot(u1 - p, q - l2)
+
+
+def student_t(freedom: int, confidence: float = 0.95) -> float:
+    """How many standard errors Student's interval of a mean reaches to either side: ``P(|t| > q) = 1 − confidence``."""
+    # P(|t| > q) = I_x(ν/2, ½) at x = ν/(ν + q²)
+    x = _root(lambda v: incomplete_beta(freedom / 2, 0.5, v) - (1 - confidence))
+    return math.sqrt(freedom * (1 - x) / x)
 
 
 def _at_least(hits: int, trials: int, p: float) -> float:

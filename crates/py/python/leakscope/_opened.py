@@ -185,6 +185,8 @@ def _walk(step: Any, state: list[Any], fills: dict[str, Any]) -> list[Any]:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+    from ._sklearn_stand_ins import ActiveColumns
+
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return state
     if isinstance(step, str) and step == "drop":
@@ -199,6 +201,9 @@ def _walk(step: Any, state: list[Any], fills: dict[str, Any]) -> list[Any]:
                 for c in _walk(inner, [state[i] for i in _positions(chosen, names, len(state))], fills)]
     if isinstance(step, FunctionTransformer) and step.func is None:
         return state
+    if isinstance(step, ActiveColumns):
+        # scales read off the rows move the ℓ₁ term too, which an audit of them does not count
+        raise Unopened("a pipeline before an ℓ₁ penalty")
     if isinstance(step, SimpleImputer):
         return _filled(step, state, fills)
     if isinstance(step, OneHotEncoder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -141,20 +142,22 @@ def public(asked: Mapping[str, Any]) -> dict[str, Any]:
             raise OptionError(f"levels={str(levels)!r}: {e}: expected a mapping of columns to levels, or a JSON file of one") from e
     return {
         "schema": None if schema is None else dict(schema),
-        "bounds": [(name, _range(value)) for name, value in pairs("bounds", asked["bounds"])],
+        "bounds": [(name, _range(name, value)) for name, value in pairs("bounds", asked["bounds"])],
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
         "clip_to_bounds": asked["clip_to_bounds"],
         "scales": list(asked.get("scales", ())),
     }
 
 
-def _range(value: Any) -> Any:
+def _range(name: str, value: Any) -> Any:
     """A range as two numbers; dates and texts are read as the library reads them."""
     if isinstance(value, str):
         return _native.bounds(value)
     edges = listed(value)
     if any(isinstance(edge, str) or hasattr(edge, "isoformat") for edge in edges):
         return _native.bounds("..".join(edge if isinstance(edge, str) else edge.isoformat() for edge in edges))
+    if len(edges) == 2 and all(isinstance(edge, numbers.Real) for edge in edges) and not -math.inf < edges[0] < edges[1] < math.inf:
+        raise OptionError(f"bounds={ {name: value}!r}: expected two finite numbers, the smaller one first")
     return edges
 
 
@@ -202,6 +205,10 @@ def _family(asked: Mapping[str, Any]) -> Any:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise OptionError(f"{name}={value!r}: expected a number")
         given = float(value)
+        if name == "power" and not 1 <= given <= 2:
+            raise OptionError(f"power={value!r}: expected a number from 1 to 2 (0 is model='linear'; above 2 the loss is not convex)")
+        if name == "huber_threshold" and not (given > 0 and math.isfinite(given)):
+            raise OptionError(f"huber_threshold={value!r}: expected a positive number, in the unit of the target")
     return model if given is None else f"{model}({given!r})"
 
 

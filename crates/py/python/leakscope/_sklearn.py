@@ -31,14 +31,15 @@ import numpy as np
 from ._native import DataError, OptionError
 from ._requests import said
 from ._opened import Opened, Unopened, opened
-from ._sklearn_refusals import advice
-from ._sklearn_stand_ins import stand_in
+from ._sklearn_refusals import advice, one_against_the_others
+from ._sklearn_stand_ins import ActiveColumns, stand_in
 from ._tables import Data, check_order, column_of, dense, is_frame, kind_of, level, read
 from ._tables import _column as add_column
 from ._tables import _with_roles as with_roles
 
 SUPPORTED = ("Ridge, RidgeCV, RidgeClassifier, LinearRegression, LogisticRegression, LogisticRegressionCV, LinearSVC, HuberRegressor, "
-             "PoissonRegressor, GammaRegressor, TweedieRegressor, or a Pipeline or search that ends in one of them")
+             "PoissonRegressor, GammaRegressor, TweedieRegressor, SGDClassifier, SGDRegressor, ElasticNet, Lasso, or a Pipeline or search that ends "
+             "in one of them")
 
 
 @dataclass
@@ -81,7 +82,7 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     _check_fitted(last)
     matrix, names, kind, index = _transformed(steps, last, x, columns, "X")
     inside: Opened | None = None
-    if steps is not None and columns is None:
+    if steps is not None and columns is None and not _alone(steps):
         try:
             inside = opened(steps, x, matrix)
         except Unopened as e:
@@ -92,7 +93,7 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
         group, id = (column_of(x, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))
         weights = column_of(x, weights, "weights") if isinstance(weights, str) else weights
     elif isinstance(weights, str):
-        raise DataError(f"weights: {weights!r}: X is an array, whose columns have no names: give a value for each row")
+        raise DataError(f"weights={weights!r}: X is an array, whose columns have no names: give a value for each row")
     for role, given in (("y", y), ("group", group), ("id", id), ("weights", weights)):
         check_order(given, index, role)
     target = _target(y, n)
@@ -240,6 +241,11 @@ def _split(estimator: Any) -> tuple[Any, Any]:
     return steps, estimator
 
 
+def _alone(steps: Any) -> bool:
+    """Whether the only step is a choice of columns: what the model sees are columns of the caller's, in their units."""
+    return len(steps.steps) == 1 and isinstance(steps.steps[0][1], ActiveColumns)
+
+
 def _check_fitted(model: Any) -> None:
     from sklearn.linear_model import (
         GammaRegressor, HuberRegressor, LinearRegression, LogisticRegression, LogisticRegressionCV, PoissonRegressor, Ridge,
@@ -256,11 +262,10 @@ def _check_fitted(model: Any) -> None:
         raise OptionError(f"{type(model).__name__}(positive=True) is not at a free minimum: its leakage is not known here")
     several = np.ndim(model.coef_) > 1 and np.shape(model.coef_)[0] > 1
     if several and type(model) not in (LogisticRegression, LogisticRegressionCV):
-        classes = hasattr(model, "classes_")
-        raise OptionError(
-            f"{type(model).__name__} has {np.shape(model.coef_)[0]} {'classes' if classes else 'targets'}: expected "
-            + ("two classes" if classes else "one target: fit one model for each")
-        )
+        name, count = type(model).__name__, np.shape(model.coef_)[0]
+        if hasattr(model, "classes_"):
+            raise OptionError(one_against_the_others(name, count))
+        raise OptionError(f"{name} has {count} targets: expected one target: fit one model for each")
 
 
 def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _Model:

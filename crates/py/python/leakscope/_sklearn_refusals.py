@@ -28,3 +28,10 @@ def advice(model: Any, supported: str) -> str:
         return f"{name}: audit it as a network, with leakscope.Network or leakscope.torch. {play}"
     return (f"{name}: what a release of it gives away is not known here: expected a fitted {supported}. For another "
             f"linear model give its coefficients: audit(X, y, coefficients={{…}}, scale='none', l2=…). {play}")
+
+
+def one_against_the_others(name: str, classes: int) -> str:
+    """The message about as many models as classes: released together, their information adds up."""
+    return (f"{name} has {classes} classes, which are {classes} models, each of one class against the others: expected two classes. Audit each "
+            f"by itself, audit({name}(…).fit(X, y == c), X, y == c, label='public') for every class c: what they give away of an attribute "
+            "adds up, η² = Σ η². One model of all classes is LogisticRegression(solver='lbfgs')")

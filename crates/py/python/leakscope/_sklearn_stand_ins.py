@@ -18,13 +18,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ._native import OptionError
+from ._sklearn_refusals import one_against_the_others
 
 
 class ActiveColumns(TransformerMixin, BaseEstimator):
     """A step that keeps the columns whose coefficients are not zero."""
 
-    def __init__(self, kept: np.ndarray[Any, Any]) -> None:
-        self.kept = kept
+    def __init__(self, kept: np.ndarray[Any, Any], names: Any = None) -> None:
+        self.kept, self.names = kept, names
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -42,10 +43,9 @@ class ActiveColumns(TransformerMixin, BaseEstimator):
         return np.asarray(x)[:, self.kept]
 
     def get_feature_names_out(self, names: Any = None) -> Any:
-        """Their names."""
-        if names is None:
-            raise ValueError("the names of the columns are not known")
-        return np.asarray(names)[self.kept]
+        """Their names; numbers in the place of names that are not known."""
+        known = self.names if names is None else names
+        return np.array([f"x{at}" for at in self.kept]) if known is None else np.asarray(known)[self.kept]
 
 
 def stand_in(steps: Any, model: Any, weights: Any, n: int) -> tuple[Any, Any]:
@@ -70,7 +70,7 @@ def _stochastic(model: Any, n: int) -> Any:
         raise OptionError(f"{name}(loss={model.loss!r}): expected loss={wanted[0]!r} or {wanted[1]!r}: leakage needs second derivatives, and "
                           "is known for these losses")
     if classes and len(model.classes_) > 2:
-        raise OptionError(f"{name} fits one class against the others, which is no softmax model: fit LogisticRegression(solver='lbfgs')")
+        raise OptionError(one_against_the_others(name, len(model.classes_)))
     if model.penalty not in ("l2", None):
         raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
                           "l1 penalty does not have")
@@ -107,7 +107,7 @@ def _active(steps: Any, model: Any, total: float) -> tuple[Any, Any]:
                   "record may change them, is not counted. The distance from a minimiser is that of the ℓ₁ term.", stacklevel=5)
     found = _with_coefficients(Ridge(alpha=strength * (1 - ratio) * total, fit_intercept=model.fit_intercept), coef[kept], model)
     earlier = [] if steps is None else list(steps.steps)
-    return Pipeline([*earlier, ("active columns", ActiveColumns(kept))]), found
+    return Pipeline([*earlier, ("active columns", ActiveColumns(kept, getattr(model, "feature_names_in_", None)))]), found
 
 
 def _with_coefficients(found: Any, coef: Any, model: Any) -> Any:

@@ -12,6 +12,7 @@ from torch.func import grad_and_value, vmap
 
 from . import _native
 from ._attack_model import Game, _Written, membership
+from ._binomial import student_t
 from ._checks import positive, seeded, whole
 from ._leak import Array, Clip, clip_of
 from ._native import LeakscopeError, OptionError
@@ -98,7 +99,7 @@ def _inversion(functional: Functional, found: Records, order: list[int], release
     errors, baseline = ((guess - truth) ** 2).mean(axis=1), ((mean - truth) ** 2).mean(axis=1)
     better = int((errors < baseline).sum())
     n = len(order)
-    half = 1.96 * errors.std(ddof=1) / math.sqrt(n) if n > 1 else float("inf")
+    half = student_t(n - 1, game.confidence) * errors.std(ddof=1) / math.sqrt(n) if n > 1 else float("inf")
     columns = [("record", "int64", np.array([found.numbers[i] for i in order], dtype=np.int64).tobytes())]
     for name, column in (("squared_error", errors), ("baseline", baseline), ("misfit", np.concatenate(fits))):
         columns.append((name, "float64", np.ascontiguousarray(column).tobytes()))

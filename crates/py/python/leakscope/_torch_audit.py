@@ -75,10 +75,20 @@ def audit(
 
 def _functional(module: torch.nn.Module, loss: Any, found: Records, trained: Any, secret: Any,
                 label_secret: bool) -> tuple[Functional, list[str]]:
-    step = max(1, len(found) // _SAMPLE)
-    sample = found.at(list(range(0, len(found), step))[:_SAMPLE])
+    sample = sampled(found)
     functional = Functional(module, loss, trained_names(module, trained), secret_of(module, sample, secret), label_secret)
     return functional, check_alone(functional, sample)
+
+
+def sampled(found: Records) -> Records:
+    """A few records from all over, of different labels as far as there are: what weighs by classes shows only then."""
+    step = max(1, len(found) // _SAMPLE)
+    spread = list(range(0, len(found), step))[:_SAMPLE]
+    if isinstance(found.target, torch.Tensor) and found.target.ndim == 1:
+        labels = found.target.tolist()
+        first = {label: at for at, label in reversed(list(enumerate(labels)))}
+        spread = [*sorted(first.values())[:_SAMPLE], *spread]
+    return found.at(list(dict.fromkeys(spread))[:_SAMPLE])
 
 
 def _trace(trace: Any) -> int | str:
@@ -118,7 +128,7 @@ def _with_label_values(found: Records, functional: Functional) -> Records:
 
 
 def _room(functional: Functional, found: Records) -> int:
-    """Records at once: what their gradients and activations take, in a share of the memory that is free."""
+    """Records at once (or tangents of fewer): what their gradients and activations take, in a share of the memory that is free."""
     seen = [0]
 
     def add(_layer: Any, _args: Any, output: Any) -> None:
@@ -140,7 +150,7 @@ def _room(functional: Functional, found: Records) -> int:
     else:
         # more than a cache or two holds is no faster
         free = min(_free_memory() // 4, 2**27)
-    return max(1, min(int(free // each), 1024, len(found)))
+    return max(1, min(int(free // each), 1024))
 
 
 def _free_memory() -> int:

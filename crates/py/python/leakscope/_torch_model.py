@@ -14,9 +14,12 @@ import torch
 
 from ._native import OptionError
 from ._torch_records import Records
+from ._torch_recurrent import step_by_step
 
 _NORMS = (torch.nn.modules.batchnorm._BatchNorm,)
 _DROPOUTS = (torch.nn.modules.dropout._DropoutNd,)
+#: losses whose mean divides by the weights of the labels that are there
+_BY_CLASS = (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss)
 
 
 def bare(module: Any) -> Any:
@@ -66,6 +69,9 @@ def place_of(module: torch.nn.Module) -> tuple[torch.device, torch.dtype]:
     if not parameters:
         raise OptionError("the module has no parameters: there is no gradient to measure")
     devices = {p.device for p in parameters} | {b.device for b in module.buffers()}
+    if any(d.type == "meta" for d in devices):
+        raise OptionError("the module is on the meta device, where parameters have no values: give it some with "
+                          "module.to_empty(device='cpu') and load_state_dict")
     if len(devices) > 1:
         raise OptionError(f"the module lives on {' and '.join(sorted(map(str, devices)))}: move it to one device")
     floats = [p.dtype for p in parameters if p.is_floating_point()]
@@ -108,8 +114,13 @@ class Secret:
     def words(self) -> str:
         """For the document."""
         if self.embedded:
-            return "the embeddings of " + " and ".join(name for _, name, _ in self.embedded)
-        return " and ".join(self.names)
+            return "the embeddings of " + " and ".join(called(name) for _, name, _ in self.embedded)
+        return " and ".join(map(called, self.names))
+
+
+def called(name: str) -> str:
+    """An input in words: by its name, or by its position."""
+    return f"input {name}" if name.isdigit() else name
 
 
 def secret_of(module: torch.nn.Module, sample: Records, secret: str | Sequence[str] | None) -> Secret:
@@ -155,7 +166,7 @@ def secret_of(module: torch.nn.Module, sample: Records, secret: str | Sequence[s
             handle.remove()
     for name in whole:
         if not any(n == name for _, n, _ in found):
-            raise OptionError(f"{name}: it is integers ({inputs[name].dtype}), and no torch.nn.Embedding takes it as it is, so there "
+            raise OptionError(f"{called(name)}: it is integers ({inputs[name].dtype}), and no torch.nn.Embedding takes it as it is, so there "
                               "is nothing continuous to measure leakage over: give real numbers, or name the input that is "
                               "embedded (secret=)")
     return Secret(names, found)
@@ -303,6 +314,8 @@ def differentiable(module: torch.nn.Module) -> Iterator[None]:
         if recurrent:
             stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+            if device.type != "cpu":
+                stack.enter_context(step_by_step())
         yield
 
 
@@ -327,6 +340,10 @@ def check_alone(functional: Functional, sample: Records) -> list[str]:
     Up to four records are run together and one by one.
     """
     module, notes = functional.module, []
+    reduction = getattr(functional.loss, "reduction", None)
+    if isinstance(functional.loss, _BY_CLASS) and functional.loss.weight is not None and reduction == "mean":
+        raise OptionError(f"the loss ({type(functional.loss).__name__} with class weights and reduction='mean') is a mean in which records weigh "
+                          "differently, so that a record's share of it depends on the others: give reduction='sum'")
     with torch.no_grad():
         both = [scores(call(module, sample.inputs)) for _ in range(2)]
         if not torch.equal(both[0], both[1]):
@@ -340,10 +357,9 @@ def check_alone(functional: Functional, sample: Records) -> list[str]:
         if alone.shape != both[0].shape or not _alike(alone, both[0]):
             raise OptionError("the module's output for a record depends on the other records of its batch, so that no gradient "
                               "is one record's own: replace what mixes them (batch statistics, attention or means over the "
-                              "first dimension)")
+                              "first dimension, an if over the whole batch)")
         together = loss_value(functional.loss, call(module, sample.inputs), sample.target)
         each = torch.stack([loss_value(functional.loss, o, one.target).sum() for o, one in zip(outputs, ones)])
-    reduction = getattr(functional.loss, "reduction", None)
     said = f" (reduction={reduction!r})" if reduction else ""
     if together.numel() == len(sample) and together.ndim > 0:
         if not _alike(together.reshape(-1), each):
@@ -353,7 +369,7 @@ def check_alone(functional: Functional, sample: Records) -> list[str]:
             raise OptionError(f"the loss{said} of a batch is neither the sum nor the mean of its records' losses: it is a mean in "
                               "which records weigh differently (class weights, padded tokens), or it compares records. "
                               "Per-record values are needed: give reduction='sum', or reduction='none' and sum over each "
-                              "record's own values")
+                              "record's own values" + ("; in the place of loss=None, a function of the output's logits and y" if functional.loss is None else ""))
         notes.append(f"The loss{said} is a mean over the batch; a record's own is that of a batch of one, as Opacus takes it.")
     return notes
 
@@ -374,6 +390,10 @@ def explained(error: Exception) -> OptionError:
         return OptionError("the module decides by the values of a record (an if or a loop over a tensor, .item(), a mask as an "
                            f"index), which cannot run for many records at once: use torch.where or multiply by the mask{apart}. "
                            f"torch says: {_short(text)}")
+    if "more than 1 value per channel" in text:
+        return OptionError("the module takes statistics over the batch (torch.nn.functional.batch_norm with training=True), so that one record's "
+                           "gradient depends on the others: use running statistics, torch.nn.GroupNorm or LayerNorm. torch says: "
+                           f"{_short(text)}")
     in_place = ("in-place", "inplace", "mutate", "broadcast shape")
     if any(word in text for word in in_place):
         return OptionError("the module writes into a tensor in place (x += …, x[…] = …, a buffer that it counts in): make a new "

@@ -207,6 +207,8 @@ def _placed(found: Records, device: torch.device, dtype: torch.dtype) -> Records
     def place(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
+        if value.device.type == "meta":
+            raise DataError("data: the records are on the meta device, where they have no values: load them on a device that has some")
         return value.to(device=device, dtype=dtype) if value.is_floating_point() else value.to(device)
 
     if isinstance(found.inputs, dict):

@@ -120,6 +120,10 @@ def _check(loss_fn: Any, params: Any, leaves: list[Any], x: Any, y: Any) -> None
         if not bool(jnp.isfinite(v).all()):
             bad = int(np.flatnonzero(~np.isfinite(np.asarray(v).reshape(len(v), -1)).all(axis=1))[0])
             raise DataError(f"x: record {bad} has a value that is not finite: fill it in or leave the record out")
+    trained = [jnp.asarray(p).dtype for p in jax.tree_util.tree_leaves(params)]
+    if not trained or not all(jnp.issubdtype(kind, jnp.floating) for kind in trained):
+        wrong = next((str(kind) for kind in trained if not jnp.issubdtype(kind, jnp.floating)), "no arrays")
+        raise OptionError(f"params: {wrong}: expected arrays of real numbers: what is not trained belongs into loss_fn")
     first = jax.tree_util.tree_map(lambda v: jnp.asarray(v)[0], x)
     try:
         value = jax.eval_shape(loss_fn, params, first, jnp.asarray(y)[0])

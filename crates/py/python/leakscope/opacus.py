@@ -14,84 +14,31 @@ from typing import Any
 
 import numpy as np
 import torch
-from opacus.accountants import IAccountant
 
 from . import _native
-from ._accountant import Accountant
 from ._checks import one_of, positive, seeded, whole
 from ._leak import Array, Clip, probes as signs
 from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import Training
+from ._opacus_accountant import LeakscopeAccountant, register
 from ._opacus_loop import drawing, quiet, without_grad_samples
-from ._torch_audit import _loss_name, _room, _shape, _words
+from ._opacus_schedule import COST, Schedule
+from ._torch_audit import _loss_name, _room, _shape, _words, sampled
 from ._torch_layers import LayerProducts, Unknown, known
 from ._torch_model import Functional, bare, check_alone, differentiable, explained, place_of, secret_of, trained_names
 from ._torch_products import TorchProducts
 from ._torch_records import Records, _batch, _placed
 
 _ORDERS = 16
+#: share of records that were looked at, below which it matters that the others count as nothing
+_FEW = 0.95
 _STATEMENT = ("each step draws every record independently (Opacus' Poisson sampling); rate and divisor were computed from the "
               "number of records, which is public then, and neighbouring data sets differ in one record replaced by an empty one "
               "(zero-out adjacency)")
 
+__all__ = ["LeakscopeAccountant", "Tracker", "track"]
 
-class LeakscopeAccountant(IAccountant):
-    """Certified ε in Opacus' registry: ``PrivacyEngine(accountant="leakscope")``.
-
-    ε is never below the truth: privacy loss distributions rounded up, by :class:`leakscope.Accountant`.
-    """
-
-    def __init__(self) -> None:
-        self._inner = Accountant()
-
-    @property
-    def history(self) -> list[tuple[float, float, int]]:
-        """Noise multiplier, sample rate and number of steps."""
-        return self._inner.history
-
-    @history.setter
-    def history(self, steps: Sequence[tuple[float, float, int]]) -> None:
-        self._inner.history = [(float(s), float(q), int(n)) for s, q, n in steps]
-
-    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Adds one step of DP-SGD."""
-        self._inner.step(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
-
-    def get_epsilon(self, delta: float, **_options: Any) -> float:
-        """ε of all steps so far at ``delta``, certified: never below the truth."""
-        return self._inner.get_epsilon(delta)
-
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    @classmethod
-    def mechanism(cls) -> str:
-        """Its name in the registry."""
-        return "leakscope"
-
-
-def _register() -> None:
-    """Opacus 1.6 has a registry. Before, one function makes accountants by name, and modules hold it as they imported it."""
-    import opacus.accountants as accountants
-
-    register = getattr(accountants, "register_accountant", None)
-    if register is not None:
-        register("leakscope", LeakscopeAccountant, force=True)
-        return
-    import opacus.accountants.utils as utils
-    import opacus.privacy_engine as engine
-
-    before = accountants.create_accountant
-
-    def create_accountant(mechanism: str) -> IAccountant:
-        return LeakscopeAccountant() if mechanism == "leakscope" else before(mechanism)
-
-    for place in (accountants, utils, engine):
-        if getattr(place, "create_accountant", None) is before:
-            place.create_accountant = create_accountant
-
-
-_register()
+register()
 
 
 def track(
@@ -102,7 +49,8 @@ def track(
     data_loader: Any,
     *,
     records: str | int | Sequence[int] = "drawn",
-    every: int = 1,
+    every: int | None = None,
+    cost: float | None = None,
     probes: int = 2,
     delta: float = 1e-5,
     secret: str | Sequence[str] | None = None,
@@ -122,11 +70,16 @@ def track(
         Whose accounts: ``"drawn"`` measures the records of a step's own batch, weighted by 1/q (unbiased); a list measures
         a fixed panel of records at every measured step, and a number a panel of so many, drawn by the seed. A panel has
         its own ε a record too.
-    every : int, default 1
-        Measure one drawn record in so many (of a panel: one step in so many), at random, weighted by this: unbiased, and
-        the cost falls by it. On a convolutional network of 1.2 million parameters, in processor time of one core, two probes added 142% to
-        a step of Opacus at ``every=1``, 30% at 4 and 13% at 8 (``bench/tracker.py``). Where a trained layer is none of linear,
-        convolution, group or layer norm, or is used twice, records are run one by one (by vmap): 277% at ``every=1``.
+    every : int, optional
+        Measure one step in so many, at random, weighted by this: unbiased, with a standard error that counts it, and the cost
+        falls by it. On a convolutional network of 1.2 million parameters two probes of every drawn record took 109% of a step of Opacus
+        (``bench/tracker.py``), and 199% where a trained layer is none of linear, convolution, group or layer norm, or is
+        used twice, so that records are run one by one.
+    cost : float, default 0.3
+        In the place of ``every``, and the default for drawn records: the share of a step's time that the tracker may take on
+        average. The first three steps are measured; from then on a step is measured with the probability that the times of steps
+        and looks before it leave room for, and weighted by its inverse, which is unbiased too. The clock decides which steps are
+        measured: give ``every`` for the same accounts again. A panel is measured at every step unless one of the two is given.
     probes : int, default 2
         Random probes of each trace, at least 2.
     delta : float, default 1e-5
@@ -134,31 +87,31 @@ def track(
     secret, chunk, vectorize
         As :func:`leakscope.torch.audit` has them.
     seed : int, optional
-        Seed of probes and of the choice of steps; Opacus' own generators are not touched.
+        Seed of probes and of the draw of steps; Opacus' own generators are not touched.
 
     Returns
     -------
     Tracker
         ``tracker.report("report.html")`` writes the page, ``tracker.result()`` has document and records.
     """
-    return Tracker(privacy_engine, optimizer, model, loss, data_loader, records=records, every=every, probes=probes, delta=delta,
-                   secret=secret, chunk=chunk, vectorize=vectorize, seed=seed)
+    return Tracker(privacy_engine, optimizer, model, loss, data_loader, records=records, every=every, cost=cost, probes=probes,
+                   delta=delta, secret=secret, chunk=chunk, vectorize=vectorize, seed=seed)
 
 
 class Tracker:
     """Accounts of records over an Opacus run; made by :func:`track`."""
 
-    def __init__(self, privacy_engine: Any, optimizer: Any, model: Any, loss: Any, data_loader: Any, *, records: Any, every: int,
-                 probes: int, delta: float, secret: Any, chunk: int | None, vectorize: bool, seed: int | None) -> None:
+    def __init__(self, privacy_engine: Any, optimizer: Any, model: Any, loss: Any, data_loader: Any, *, records: Any,
+                 every: int | None, cost: float | None, probes: int, delta: float, secret: Any, chunk: int | None, vectorize: bool, seed: int | None) -> None:
         _refuse(privacy_engine, optimizer, data_loader)
         self._optimizer, self._module, self._loader = optimizer, bare(model), data_loader
         self._loss = getattr(loss, "criterion", loss) if type(loss).__name__.startswith("DPLoss") else loss
-        self._every, self._probes = whole("every", every, 1), whole("probes", probes, 2)
+        self._probes = whole("probes", probes, 2)
         self._delta, self._secret_names = positive("delta", delta), secret
         self._chunk, self._vectorize, self.seed = chunk, vectorize, seeded(seed)
         self._count = len(data_loader.dataset)
         self._panel = _panel(records, self._count, self.seed)
-        self._random = np.random.default_rng([self.seed, 1])
+        self._schedule = _schedule(every, cost, self._panel is not None, self.seed)
         n = self._count
         self._trace, self._variance, self._published = np.zeros(n), np.zeros(n), np.zeros(n)
         self._norm, self._looks = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
@@ -192,19 +145,25 @@ class Tracker:
         drawn = self._drawn(optimizer)
         sigma, rate = float(optimizer.noise_multiplier), float(self._loader.batch_sampler.sample_rate)
         self._charge(sigma, rate)
-        if self._panel is None:
-            wanted = [i for i in drawn if self._every == 1 or self._random.random() < 1 / self._every]
-            look = True
-        else:
-            wanted, look = self._panel, self._every == 1 or bool(self._random.random() < 1 / self._every)
-        if look:
-            self._measure(wanted, sigma, rate, float(optimizer.max_grad_norm), len(drawn))
+        if self._schedule.look():
+            self._look(drawn, sigma, rate, float(optimizer.max_grad_norm))
         else:
             self._steps.append((float(len(drawn)), float("nan"), float("nan")))
             if self._renyi is not None:
                 # a step that was not looked at is charged as if every gradient were as long as the clip lets it
                 self._renyi += self._renyi_of(sigma, rate, np.full(1, 1 / sigma))
         self.seconds += time.perf_counter() - start
+
+    def _look(self, drawn: list[int], sigma: float, rate: float, clip: float) -> None:
+        wanted = drawn if self._panel is None else self._panel
+        device = place_of(self._module)[0]
+        if device.type == "cuda":
+            # what the step still has to compute is the step's
+            torch.cuda.synchronize(device)
+        start = time.perf_counter()
+        self._measure(wanted, sigma, rate, clip, len(drawn))
+        if wanted:
+            self._schedule.looked(start)
 
     def _drawn(self, optimizer: Any) -> list[int]:
         """The records of this step; those that the loop passed over without a step are left out."""
@@ -238,14 +197,14 @@ class Tracker:
     def _functional(self, found: Records) -> Functional:
         """The module as it is now; looked at once for what no record owns."""
         if self._dimension == 0:
-            sample = found.at(list(range(min(len(found), 4))))
+            sample = sampled(found)
             functional = Functional(self._module, self._loss, trained_names(self._module, None),
                                     secret_of(self._module, sample, self._secret_names), False)
             self._notes += check_alone(functional, sample)
             self._secret = functional.secret
             self._shape = _shape(functional, sample)
             if self._chunk is None:
-                self._chunk = _room(functional, sample.at([0] * 1024))
+                self._chunk = _room(functional, sample)
             return functional
         return Functional(self._module, self._loss, trained_names(self._module, None), self._secret, False)
 
@@ -302,7 +261,7 @@ class Tracker:
         each = (across * whole_square + (along - across) * part_along) / noise**2
         value, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
         published = table.published(sigma, self._delta) * whole_square.mean(axis=0) / noise**2
-        seen = (1.0 if self._panel is not None else rate) / self._every
+        seen = (1.0 if self._panel is not None else rate) * self._schedule.share
         w, at = 1 / seen, np.asarray(numbers)
         # of a value x seen with probability q: mean x, variance (1−q)/q·x², estimated by (1−q)/q²·x²
         self._trace[at] += w * value
@@ -357,7 +316,7 @@ class Tracker:
             "panel": self._panel is not None,
             "probes": self._probes,
             "label_secret": False,
-            "measured_steps": self._measured if self._panel is not None else max(1, round(self._measured / self._every)),
+            "measured_steps": self._measured,
             "history": history,
             "dimension": self._dimension,
             "accounts": rows,
@@ -383,11 +342,22 @@ class Tracker:
         whole_run = time.perf_counter() - self._started
         out = [*self._notes, f"Kept by Leakscope in an Opacus run of {len(self)} steps: {int(self._looks.sum())} looks at records took "
                f"{self.seconds:.1f} s of {whole_run:.1f} s."]
+        if self._schedule.every is None:
+            out.append(f"One step in {self._schedule.one_in:.3g} was measured, {self._measured} in all, so that looks take "
+                       f"{100 * self._schedule.cost:.3g}% of a step (cost={self._schedule.cost:g}): drawn at random with a probability from "
+                       "the times of earlier steps, and weighted by its inverse, which standard errors count.")
+        elif self._schedule.every > 1:
+            out.append(f"One step in {self._schedule.every} was measured, drawn at random and weighted by {self._schedule.every}, which "
+                       "standard errors count.")
         if self._panel is None:
             out.append(f"Accounts are kept of drawn records, weighted by 1/q: unbiased, but a record was looked at "
                        f"{self._looks.mean():.1f} times on average, and of one that never was nothing is known. A panel "
                        "(records=[…]) has no such error, and its own ε a record.")
-        elif self._every > 1:
+            share = float((self._looks > 0).mean())
+            if share < _FEW:
+                out.append(f"Only {100 * share:.0f}% of records were looked at. Of these the numbers are too large, on average by a factor of "
+                           f"{1 / share:.2g}: they stand for the others too. Give every=1, or train longer, for the numbers of each.")
+        elif self._measured < len(self):
             out.append("A record's own ε charges the steps that were not measured as if its gradient were as long as the clip: it "
                        "errs on the safe side.")
         if getattr(self, "_secret", None) is not None and self._secret.embedded:
@@ -417,6 +387,15 @@ def _refuse(engine: Any, optimizer: Any, loader: Any) -> None:
                           "poisson_sampling=True (and not the one of BatchMemoryManager, which splits it)")
     if "Distributed" in type(sampler).__name__:
         raise OptionError("data_loader: distributed sampling is not kept account of: track a run of one process")
+
+
+def _schedule(every: int | None, cost: float | None, panel: bool, seed: int) -> Schedule:
+    if every is not None and cost is not None:
+        raise OptionError(f"cost={cost!r}: every={every!r} says how many steps are measured already: leave one out")
+    if every is None and cost is None and panel:
+        every = 1
+    return Schedule(np.random.default_rng([seed, 1]), None if every is None else whole("every", every, 1),
+                    COST if cost is None else positive("cost", cost))
 
 
 def _sizes(optimizer: Any) -> int | None:

@@ -226,7 +226,7 @@ def _callable(loss: Any) -> Any:
     if isinstance(loss, type) and issubclass(loss, torch.nn.Module):
         loss = loss()
     if not callable(loss):
-        raise OptionError(f"loss: {loss!r}: expected a loss of torch.nn, a function of output and target, or None where the "
+        raise OptionError(f"loss={loss!r}: expected a loss of torch.nn, a function of output and target, or None where the "
                           "module computes its own")
     return loss
 
@@ -269,7 +269,7 @@ def _loss(loss: Any) -> str:
     """Leakscope's loss of the same shape; a factor comes from :func:`_factor`."""
     if isinstance(loss, str):
         if loss not in _LOSSES.values():
-            raise OptionError(f"loss: {loss!r}: expected one of {', '.join(_LOSSES.values())}")
+            raise OptionError(f"loss={loss!r}: expected one of {', '.join(_LOSSES.values())}")
         return loss
     for kind, name in _LOSSES.items():
         if type(loss) is kind or loss is kind:
@@ -277,7 +277,7 @@ def _loss(loss: Any) -> str:
             if smoothed or any(getattr(loss, name, None) is not None for name in ("weight", "pos_weight")):
                 raise OptionError(f"{kind.__name__}: weights and label smoothing have no counterpart here: leave them out")
             return name
-    raise OptionError(f"loss: {loss!r}: expected CrossEntropyLoss, BCEWithLogitsLoss or MSELoss of torch.nn, or one of "
+    raise OptionError(f"loss={loss!r}: expected CrossEntropyLoss, BCEWithLogitsLoss or MSELoss of torch.nn, or one of "
                       f"{', '.join(_LOSSES.values())}")
 
 
