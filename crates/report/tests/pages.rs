@@ -45,9 +45,9 @@ fn every_page_says_whose_it_is() {
     for (kind, page) in common::pages::every_kind() {
         let private = match kind {
             "audit" | "wide audit" | "explored audit" | "balance" | "attack" | "network" | "training"
-            | "inversion" | "informed" | "membership" | "texts" => true,
+            | "inversion" | "informed" | "membership" | "texts" | "comparison" => true,
             "bound" => found().data.is_some(),
-            "release" | "account" | "reproduction" | "canary" | "index" => false,
+            "release" | "account" | "reproduction" | "canary" | "index" | "shared audit" => false,
             other => panic!("{other}: is it for publication?"),
         };
         assert_eq!(page.contains("For the owner of the data only."), private, "{kind}");
