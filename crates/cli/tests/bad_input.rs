@@ -554,3 +554,39 @@ fn what_a_command_reads_it_neither_overwrites_nor_removes() {
     assert!(run.stderr.contains("records.csv is read by this command"), "{}", run.stderr);
     assert_eq!(folder.files("out"), kept);
 }
+
+/// A path that leads nowhere is told with the option that named it, before any work.
+#[test]
+fn a_path_that_leads_nowhere_is_named_with_its_option() {
+    let folder = Folder::new();
+    folder.write("t.csv", "x,z,y\n1,a,2\n2,b,3.9\n3,a,6.2\n4,b,7.8\n5,a,10.1\n");
+    folder.write("t.txt", "one text\n");
+    let gpt2 = common::root().join("testdata/text/gpt2").display().to_string();
+    let net = "net train --network linear --steps 1 --batch 2 --lr 0.1 --out out";
+    for (line, option) in [
+        (format!("{net} --outputs 2 --data nowhere"), "data"),
+        (format!("{net} --data nowhere.csv --target y"), "data"),
+        (format!("{net} --data t.csv --target y --test nowhere.csv"), "test"),
+        (format!("{net} --data t.csv --target y --public nowhere.csv --public-epochs 1"), "public"),
+        ("net attack --method informed --data nowhere.npz --out out".into(), "data"),
+        ("bound --data nowhere.csv --target y --secret z".into(), "data"),
+        ("calibrate --data nowhere.csv --target y --target-eta 1".into(), "data"),
+        ("audit t.csv --target y --sigma 1 --test nowhere.csv --out out".into(), "test"),
+        ("audit t.csv --target y --sigma 1 --score nowhere.csv --out out".into(), "score"),
+        (
+            format!(
+                "text train t.txt --model {gpt2} --test nowhere.txt --batch 1 --steps 1 --layers last --out out"
+            ),
+            "test",
+        ),
+    ] {
+        let run = folder.run(&line).expect(2);
+        assert!(
+            run.stderr.contains(&format!("error: --{option}: cannot read nowhere"))
+                && run.stderr.contains("no such file or folder"),
+            "{line}: {}",
+            run.stderr
+        );
+        assert!(!folder.path("out").exists(), "{line}");
+    }
+}

@@ -67,7 +67,20 @@ fn by_parts(
         assert!(merged.code < 2, "{}", merged.stderr);
         next = merged.json();
     }
+    is_documented(folder, plan, &passes);
     passes
+}
+
+/// What a plan keeps in its folder is as the schemas say: what was asked, every pass, every table.
+fn is_documented(folder: &Folder, plan: &str, passes: &[String]) {
+    common::schemas::is_a("plan", &folder.json(&format!("{plan}/plan.json")));
+    assert!(!passes.is_empty());
+    for pass in passes {
+        let pass = folder.json(&format!("{plan}/passes/{pass}/pass.json"));
+        common::schemas::is_a("plan-pass", &pass);
+        let table = folder.json(&format!("{plan}/tables/{}", pass["table"].as_str().unwrap()));
+        common::schemas::is_a("plan-table", &table);
+    }
 }
 
 /// Records of a folder of Parquet files, or of one file, row by row.

@@ -136,6 +136,12 @@ fn a_pipeline_fails_on_what_was_demanded() {
     let run = folder.run("compare quiet loud --fail-on blue --out no").expect(2);
     assert!(run.stderr.contains("--fail-on: `blue`: expected red, amber"), "{}", run.stderr);
     assert!(!folder.path("no").exists());
+    every_demand(
+        &folder,
+        "audit",
+        ["quiet", "loud"],
+        &folder.run("compare quiet loud --json").expect(0).json(),
+    );
 }
 
 /// Reads XML to its end: tags that match, attributes in quotes, no stray sign. Gives the names of tags with their attributes.
@@ -281,6 +287,35 @@ fn what_cannot_be_compared_is_refused_and_nothing_is_written() {
     refused("guessed guessed --kind attack --fail-on eta=1%", &["states no η", "regression"]);
 }
 
+/// Every demand on a comparison of a result and one with less noise: it fails where the document says so, and nowhere else. One on η is refused,
+/// with what to use instead, where the kind states none.
+fn every_demand(folder: &Folder, kind: &str, [a, b]: [&str; 2], c: &Value) {
+    let rank =
+        |i: usize| ["green", "amber", "red"].iter().position(|n| c["results"][i]["colour"] == *n).unwrap();
+    let (before, after) = (rank(0), rank(1));
+    let line = |demand: &str| format!("compare {a} {b} -q --fail-on {demand}");
+    for (demand, fails) in [("red", after == 2), ("amber", after >= 1), ("worse", after > before)] {
+        let run = folder.run(&line(demand)).expect(i32::from(fails));
+        assert_eq!(run.stderr.contains("failed: "), fails, "{kind}, {demand}: {}", run.stderr);
+    }
+    let eta = |i: usize, of: &str| c["results"][i]["eta"][of].as_f64();
+    let ups: Vec<f64> =
+        ["mean", "largest"].iter().filter_map(|of| Some(eta(1, of)? / eta(0, of)? - 1.0)).collect();
+    let Some(most) = ups.iter().copied().reduce(f64::max) else {
+        let run = folder.run(&line("eta=10%")).expect(2);
+        assert!(
+            run.stderr.contains("--fail-on") && run.stderr.contains("regression"),
+            "{kind}: {}",
+            run.stderr
+        );
+        return;
+    };
+    assert!(most > 0.1, "{kind}: less noise gives more away: {most}");
+    folder.run(&line("eta=10%")).expect(1);
+    folder.run(&line(&format!("eta={}", 1.01 * most))).expect(0);
+    folder.run(&line(&format!("eta={:.4}%", 101.0 * most))).expect(0);
+}
+
 #[test]
 fn every_kind_of_result_can_be_compared() {
     let folder = Folder::new();
@@ -328,6 +363,7 @@ fn every_kind_of_result_can_be_compared() {
         assert!(c["sections"].as_array().unwrap().len() >= 2, "{kind}");
         assert!(folder.read(&format!("{kind}-c/report.html")).contains("What got worse"), "{kind}");
         folder.run(&format!("compare {kind}-a {kind}-b --fail-on regression")).expect(1);
+        every_demand(&folder, kind, [&format!("{kind}-a"), &format!("{kind}-b")], &c);
         let same =
             folder.run(&format!("compare {kind}-b {kind}-b --summary md --fail-on regression")).expect(0);
         assert!(same.stdout.contains("No number changed"), "{kind}: {}", same.stdout);
@@ -345,6 +381,24 @@ fn every_kind_of_result_can_be_compared() {
     }
     let c = folder.run("compare strict.json lax.json --json --fail-on regression").expect(1).json();
     assert_eq!((&c["kind"], &c["results"][0]["colour"]), (&"calibrate".into(), &"green".into()));
+    every_demand(&folder, "calibrate", ["strict.json", "lax.json"], &c);
+    // Tables and figures of papers, made with two seeds; another figure is about something else.
+    for (name, figure, seed) in
+        [("seed-1", "guo-fig2", 1), ("seed-2", "guo-fig2", 2), ("figure-3", "guo-fig3", 1)]
+    {
+        folder
+            .run(&format!("reproduce {figure} --synthetic --trials 1 --seed {seed} -q --out {name}"))
+            .expect(0);
+    }
+    let c = folder.run("compare seed-1 seed-2 --json --out seeds").expect(0).json();
+    assert_eq!((&c["kind"], &c["results"][1]["headline"]), (&"reproduce".into(), &"Reproduced".into()));
+    every_demand(&folder, "reproduce", ["seed-1", "seed-2"], &c);
+    let run = folder.run("compare seed-1 figure-3").expect(2);
+    assert!(
+        run.stderr.contains("its table or figure is `guo-fig3`, there it is `guo-fig2`"),
+        "{}",
+        run.stderr
+    );
     let run = folder.run("compare account-a bound-a").expect(2);
     assert!(
         run.stderr.contains("different kinds")
@@ -372,6 +426,7 @@ fn releases_of_one_folder_are_compared_by_their_own_folders() {
     );
     let c = folder.run("compare r/release-1 r/release-2 --json").expect(0).json();
     assert_eq!((&c["kind"], &c["results"][1]["name"]), (&"release".into(), &"release-2".into()));
+    every_demand(&folder, "release", ["r/release-1", "r/release-2"], &c);
     let settings = c["sections"].as_array().unwrap().iter().find(|s| s["title"] == "Settings").unwrap();
     let sigma = &settings["rows"][0]["values"];
     assert!(number(sigma, "/0/value") > 3.0 * number(sigma, "/1/value"), "{sigma}");

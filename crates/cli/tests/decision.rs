@@ -449,5 +449,8 @@ fn every_command_on_a_table_ends_with_its_verdict() {
     ] {
         let said = folder.run(line).expect(0).stdout;
         assert!(said.lines().next().is_some_and(|first| first.contains(headline)), "{line}: {said}");
+        // An attack's table is long: the verdict stands at its end too.
+        let last = said.lines().last().unwrap_or_default();
+        assert!(!line.starts_with("attack") || last == format!("Verdict: {headline} (red)."), "{said}");
     }
 }

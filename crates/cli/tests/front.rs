@@ -16,11 +16,48 @@ fn alone_it_says_what_to_do_first() {
     assert!(run.stdout.lines().count() < 15 && run.stderr.is_empty());
 }
 
-/// No heading of a long command holds more than a screen.
+/// Every command that does something.
+const COMMANDS: &[&str] = &[
+    "audit",
+    "balance",
+    "attack",
+    "release",
+    "withdraw",
+    "account",
+    "bound",
+    "calibrate",
+    "plan",
+    "run",
+    "merge",
+    "worker",
+    "compare",
+    "demo",
+    "reproduce",
+    "schema",
+    "data list",
+    "data get",
+    "net train",
+    "net audit",
+    "net attack",
+    "net demo",
+    "text train",
+    "text audit",
+    "text canary",
+    "devices",
+    "completions",
+    "man",
+];
+
+/// Lines of a screen.
+const SCREEN: usize = 50;
+
+/// No heading of a command holds more than a screen, in short and in full, and every command has an example that starts with its
+/// name; the list of commands is whole.
 #[test]
-fn long_helps_have_headings() {
-    for command in ["audit", "attack", "balance", "release", "bound", "calibrate", "net train", "net audit"] {
-        let text = Folder::new().run(&format!("{command} -h")).expect(0).stdout;
+fn helps_have_headings_of_one_screen_and_examples() {
+    let folder = Folder::new();
+    for (command, how) in COMMANDS.iter().flat_map(|c| [(c, "-h"), (c, "--help")]) {
+        let text = folder.run(&format!("{command} {how}")).expect(0).stdout;
         let mut sizes: Vec<(String, usize)> = vec![];
         for line in text.lines() {
             match line.strip_suffix(':') {
@@ -28,11 +65,25 @@ fn long_helps_have_headings() {
                 _ => sizes.iter_mut().rev().take(1).for_each(|(_, n)| *n += 1),
             }
         }
-        assert!(sizes.len() >= 5, "{command}: {sizes:?}");
         for (heading, lines) in &sizes {
-            assert!(*lines <= 50, "{command}, {heading}: {lines} lines");
+            assert!(*lines <= SCREEN, "{command} {how}, {heading}: {lines} lines");
         }
-        assert!(sizes.iter().any(|(heading, _)| heading == "Results"), "{command}: {sizes:?}");
+        if text.lines().count() > SCREEN {
+            assert!(sizes.len() >= 4, "{command} {how}: {sizes:?}");
+            assert!(sizes.iter().any(|(heading, _)| heading == "Results"), "{command} {how}: {sizes:?}");
+        }
+        let examples =
+            text.split_once("\nExamples:\n").unwrap_or_else(|| panic!("{command} {how}: no example")).1;
+        assert!(examples.contains(&format!("  leakscope {command}")), "{command}: {examples}");
+    }
+    for parent in ["", "net ", "text ", "data "] {
+        let text = folder.run(&format!("{parent}--help")).expect(0).stdout;
+        let list = text.split_once("\nCommands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+        for name in list.lines().filter(|l| l.starts_with("  ") && !l.starts_with("   ")) {
+            let name = format!("{parent}{}", name.split_whitespace().next().unwrap());
+            let has = |c: &&str| **c == name || c.starts_with(&format!("{name} "));
+            assert!(name.ends_with("help") || COMMANDS.iter().any(has), "{name} is not tested");
+        }
     }
 }
 
@@ -99,6 +150,16 @@ fn the_page_is_opened() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert_eq!(folder.read("opened").trim(), "out/report.html");
+    // Several results at once: the page that lists them.
+    std::fs::remove_file(folder.path("opened")).unwrap();
+    assert_eq!(run("reproduce guo --synthetic --trials 1 -q --open --out guo", &browser).0, Some(0));
+    for _ in 0..400 {
+        if folder.path("opened").exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(folder.read("opened").trim(), "guo/index.html");
     let (code, words) = run(&format!("{audit} --out out"), std::path::Path::new("no-such-browser"));
     assert!(code == Some(0) && words.contains("open it in a browser"), "{words}");
     for (line, complaint) in [(audit, "--out"), ("completions bash --open", "leaves no page")] {
@@ -211,6 +272,22 @@ fn terminal_and_page_show_the_same_digits() {
                     numbers(&said).contains(&number),
                     "{line}: {number} of “{sentence}” is not in {said}"
                 );
+            }
+        }
+        // Iterations of a balancing: every number of the terminal's line is in the row of the page.
+        if line.starts_with("balance") {
+            let table =
+                page.split_once("aria-label=\"Iterations\"").unwrap().1.split_once("</table>").unwrap().0;
+            let rows: Vec<Vec<String>> = table
+                .split("<tr")
+                .skip(2)
+                .map(|r| numbers(&as_text(&format!("<tr{r}").replace("</t", " </t"))))
+                .collect();
+            let lines: Vec<Vec<String>> =
+                run.stdout.lines().filter(|l| l.contains("  mean η ")).map(numbers).collect();
+            assert!(lines.len() == 4 && rows.len() == 4, "{lines:?} {rows:?}");
+            for (line, row) in lines.iter().zip(&rows) {
+                assert!(line.len() >= 6 && line.iter().all(|n| row.contains(n)), "{line:?} {row:?}");
             }
         }
     }

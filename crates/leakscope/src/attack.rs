@@ -364,10 +364,10 @@ pub fn summary(a: &Attack) -> String {
     }
     if let Some(b) = &a.balance {
         out.push_str(&format!(
-            "* after {} balancing iterations: spread of η {}% of its mean, {}% before\n",
+            "* after {} balancing iterations: spread of η {} of its mean, {} before\n",
             b.iterations,
-            format::number(100.0 * b.spread_after),
-            format::number(100.0 * b.spread_before)
+            format::spread(b.spread_after),
+            format::spread(b.spread_before)
         ));
     }
     for note in &a.notes {
@@ -376,5 +376,8 @@ pub fn summary(a: &Attack) -> String {
     for warning in &a.warnings {
         out.push_str(&format!("warning: {warning}\n"));
     }
+    // After a table of many rows, what it comes to once more.
+    let verdict = of_attack(a);
+    out.push_str(&format!("\nVerdict: {} ({}).\n", verdict.headline, verdict.colour.name()));
     out
 }

@@ -365,12 +365,12 @@ fn line(s: &Step, metric: Metric) -> String {
         v.map_or_else(String::new, |v| format!("  {name} {}", format::number(v)))
     };
     format!(
-        "{:>4}  mean η {}  std {}  max {}  spread {}%{}{}",
+        "{:>4}  mean η {}  std {}  max {}  spread {}{}{}",
         s.iteration,
         format::number(s.eta_mean),
         format::number(s.eta_std),
         format::number(s.eta_max),
-        format::number(100.0 * s.spread()),
+        format::spread(s.spread()),
         score(&format!("training {}", metric.name()), s.train_score),
         score("held-out", s.test_score)
     )

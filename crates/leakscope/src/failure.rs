@@ -4,6 +4,7 @@ use crate::spelling::{Spelling, spell};
 use leakscope_core::Error as CoreError;
 use leakscope_core::error::shown;
 use leakscope_table::{Encoding, Error as TableError};
+use std::path::PathBuf;
 
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -26,6 +27,20 @@ pub enum Failure {
     Fit(String),
     /// The user asked to stop: exit code 130.
     Interrupted,
+}
+
+/// Refuses a file or folder that is not there, by the option that named it. Standard input always is.
+///
+/// # Errors
+/// For the first path that leads nowhere.
+pub fn present(option: &str, paths: &[PathBuf]) -> Result<()> {
+    match paths.iter().find(|p| p.as_os_str() != "-" && !p.exists()) {
+        Some(path) => {
+            let message = format!("cannot read {}: there is no such file or folder", path.display());
+            Err(Failure::option(option, message))
+        }
+        None => Ok(()),
+    }
 }
 
 impl Failure {

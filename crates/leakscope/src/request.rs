@@ -1,5 +1,6 @@
 //! A table, a model and what is asked about it, checked before any work.
 
+use crate::failure::present;
 use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
@@ -297,6 +298,9 @@ impl Request {
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
             Noise::TargetSd { sd, .. } => positive("target_sd", *sd)?,
             Noise::Shaped(options) => options.check()?,
+        }
+        for (option, read) in [("test", &self.test), ("score", &self.score)] {
+            read.iter().try_for_each(|read| present(option, &read.paths))?;
         }
         let public = &self.public;
         if public.clip_to_bounds && public.schema.is_none() && public.bounds.is_empty() {

@@ -1,6 +1,10 @@
 """Documents against the schemas in docs/schemas, by an independent validator."""
 
+import inspect
 import json
+import os
+import types
+import typing
 
 import jsonschema
 import numpy as np
@@ -8,6 +12,7 @@ import pytest
 
 import leakscope
 from conftest import ROOT, document
+from leakscope._documents import DOCUMENTS
 
 FOLDER = ROOT / "docs" / "schemas"
 SCHEMAS = {path.name.removesuffix(".schema.json"): json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
@@ -16,6 +21,74 @@ SCHEMAS = {path.name.removesuffix(".schema.json"): json.loads(path.read_text()) 
 def complaints(name, found):
     validator = jsonschema.Draft202012Validator(SCHEMAS[name])
     return [f"{'/'.join(map(str, e.absolute_path))}: {e.message}" for e in validator.iter_errors(found)]
+
+
+PLAIN = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
+
+
+def schema_of(kind, defined):
+    """JSON Schema of a type of a document; what has a name goes to ``defined``."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return {**schema_of(inner[0], defined), "description": inner[1]}
+    if origin is typing.Literal:
+        return {"const": inner[0]} if len(inner) == 1 else {"enum": list(inner)}
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [schema_of(one, defined) for one in inner]}
+    if origin is list:
+        return {"type": "array", "items": schema_of(inner[0], defined)}
+    if typing.is_typeddict(kind):
+        defined.setdefault(kind.__name__, None)
+        if defined[kind.__name__] is None:
+            defined[kind.__name__] = fields_of(kind, defined)
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    return {"type": PLAIN[kind]} | ({"minimum": 0} if kind is int else {})
+
+
+def fields_of(kind, defined):
+    hints = typing.get_type_hints(kind, include_extras=True)
+    properties = {name: schema_of(hint, defined) for name, hint in hints.items()}
+    assert all(p.get("description") for p in properties.values()), kind
+    return {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False,
+            "description": inspect.cleandoc(kind.__doc__)}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents_of_the_package_are_as_their_types(name):
+    defined = {}
+    found = fields_of(DOCUMENTS[name], defined)
+    found |= {"$defs": defined, "$id": f"{name}.schema.json", "$schema": "https://json-schema.org/draft/2020-12/schema",
+              "title": typing.get_args(typing.get_args(typing.get_type_hints(DOCUMENTS[name], include_extras=True)["schema"])[0])[0]}
+    path = FOLDER / f"{name}.schema.json"
+    if os.environ.get("LEAKSCOPE_UPDATE"):
+        path.write_text(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    assert json.loads(path.read_text()) == found, "the types have changed: run this test with LEAKSCOPE_UPDATE=1"
+
+
+def test_attacks_on_any_model_are_as_their_schema(linear):
+    x, y = linear
+    x, y = np.asarray(x, dtype=float), (np.asarray(y) > np.median(y)).astype(int)
+
+    def guess(rows):
+        p = 1 / (1 + np.exp(-np.asarray(rows, dtype=float)[:, 0]))
+        return np.column_stack([1 - p, p])
+
+    half = len(y) // 2
+    for options in ({"nonmembers": (x[half:], y[half:])}, {"secret": 1}, {"nonmembers": (x[half:], y[half:]), "secret": 1, "interval": "wilson"}):
+        found = leakscope.attack_model(guess, x[:half], y[:half], seed=1, **options).document
+        assert complaints("model-attack", found) == []
+    assert complaints("model-attack", {**found, "members": -1}) and complaints("model-attack", {**found, "new": 1})
+
+
+def test_attacks_on_modules_are_as_their_schema():
+    torch = pytest.importorskip("torch")
+    from leakscope.torch import attack
+
+    torch.manual_seed(0)
+    module, x, y = torch.nn.Linear(4, 1), torch.randn(40, 4), torch.randn(40, 1)
+    found = attack(module, torch.nn.MSELoss(), x[:20], y[:20], nonmembers=(x[20:], y[20:]), invert=2, clip=1.0, steps=3, seed=1)
+    assert complaints("torch-attack", found.document) == []
+    assert found.document["inversion"]["records"] == 2
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

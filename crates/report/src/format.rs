@@ -103,6 +103,11 @@ pub fn share_at_most(x: f64) -> String {
     share(((x * 1e3 * (1.0 - 1e-10)).ceil() / 1e3).min(1.0))
 }
 
+/// How far values spread as a share of their mean, as a percentage: three digits, rounded up, whatever its size.
+pub fn spread(x: f64) -> String {
+    format!("{}%", at_most(100.0 * x))
+}
+
 /// A factor: `×1.29`.
 pub fn times(x: f64) -> String {
     let text = number(x);

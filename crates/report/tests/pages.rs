@@ -55,9 +55,11 @@ fn every_page_says_whose_it_is() {
             | "informed"
             | "membership"
             | "texts"
-            | "release for its owner" => true,
+            | "release for its owner"
+            | "comparison" => true,
             "bound" => found().data.is_some(),
-            "release" | "published release" | "account" | "reproduction" | "canary" | "index" => false,
+            "release" | "published release" | "account" | "reproduction" | "canary" | "index"
+            | "shared audit" => false,
             other => panic!("{other}: is it for publication?"),
         };
         assert_eq!(page.contains("For the owner of the data only."), private, "{kind}");

@@ -8,8 +8,12 @@ mod common;
 #[path = "common/devtools.rs"]
 mod devtools;
 
+use common::kinds::balanced;
 use common::pages::every_kind;
 use devtools::Page;
+use leakscope_core::balance::Variant;
+use leakscope_report::balance_page;
+use leakscope_report::choice::Stopped;
 use std::path::{Path, PathBuf};
 
 /// A page's kind, its text and its file.
@@ -147,6 +151,109 @@ fn one_digit_more(html: &str, mark: &str) -> String {
     format!("{}{}{}", &html[..at], (digit + 1) % 10, &html[at + 1..])
 }
 
+/// Words that stand on two lines, by what is read: a line may end after a hyphen, a dash or a slash between two words, nowhere else in
+/// one. Left out are names from the data that no narrow screen has room for, and blocks of code, which break where they must.
+const CUT_WORDS: &str = r##"(function () {
+  var bad = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (walker.nextNode()) {
+    var text = walker.currentNode, owner = text.parentElement;
+    if (owner.closest("script, style, svg, pre, code, textarea, option") || !owner.checkVisibility({ visibilityProperty: true })) continue;
+    text.data.replace(/\S+/g, function (word, at) {
+      // What may end a line ends a piece of the word.
+      var pieces = word.split(/(?<=[\p{L})][-–—\/])(?=\p{L})/u);
+      pieces.forEach(function (piece) {
+        var start = at; at += piece.length;
+        if (piece.length > 24 || piece.length < 2) return;
+        range.setStart(text, start); range.setEnd(text, at);
+        var tops = [].filter.call(range.getClientRects(), function (b) { return b.width > 0.5; }).map(function (b) { return b.top; });
+        if (Math.max.apply(null, tops) - Math.min.apply(null, tops) > 6) bad.push(piece + " in " + owner.outerHTML.slice(0, 60));
+      });
+    });
+  }
+  return bad.slice(0, 8).join("; ");
+})()"##;
+
+/// What the test above looks for is found: a cell that is too narrow for its word, an option, a date.
+#[test]
+fn a_word_that_is_cut_would_be_seen() {
+    let Some(browser) = chrome::browser() else { return };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("cut.html");
+    let box_of = |width: u32, text: &str| {
+        format!(
+            "<!doctype html><title>x</title><p style=\"width:{width}px;overflow-wrap:anywhere;font:16px monospace\">{text}</p>"
+        )
+    };
+    std::fs::write(&file, box_of(300, "whole")).unwrap();
+    let mut page = Page::open(browser, &folder.join("profile"), &file, 400);
+    for (width, text, cut) in [
+        (300, "a whole sentence with held-out rows, and more of it", ""),
+        (60, "held-out", ""),
+        (60, "differentially", "differentially"),
+        (70, "--sigma", "--sigma"),
+        (70, "2026-11-16", "2026-11-16"),
+        (70, "P-23925", "P-23925"),
+    ] {
+        // Narrow enough that the word, of 9.6 pixels a letter, does not fit.
+        let width = if cut.is_empty() { width } else { width.min(6 * cut.len() as u32) };
+        std::fs::write(&file, box_of(width, text)).unwrap();
+        page.go(&file);
+        let seen = page.eval(CUT_WORDS);
+        let seen = seen.as_str().unwrap();
+        assert!(if cut.is_empty() { seen.is_empty() } else { seen.starts_with(cut) }, "{text}: {seen}");
+    }
+}
+
+/// Of a long table fifty rows are seen, on every kind of page; a button, by keys, shows the others, and paper has all.
+#[test]
+fn tables_of_more_than_fifty_rows_fold() {
+    let Some((mut page, mut pages)) = opened("folds") else { return };
+    let stds: Vec<f64> = (0..80).map(|i| 0.8 / f64::from(i + 1)).collect();
+    let long_run = balance_page(&balanced(&stds, Variant::Weighted, Stopped::Iterations));
+    let file = pages[0].2.with_file_name("long-run.html");
+    std::fs::write(&file, &long_run).unwrap();
+    pages.push(("long balance", long_run, file));
+    // The table of all records draws the rows that are in sight alone.
+    let long = "[].filter.call(document.querySelectorAll('table'), function (t) { \
+                return !t.closest('.rows') && t.tBodies[0] && t.tBodies[0].rows.length > 50; })";
+    let seen = format!(
+        "{long}.map(function (t) {{ return [].filter.call(t.tBodies[0].rows, function (r) {{ return getComputedStyle(r).display !== 'none'; }}).length; }})"
+    );
+    let mut folded = vec![];
+    for (name, _, file) in &pages {
+        page.width(1000);
+        page.go(file);
+        page.eval("document.querySelectorAll('details').forEach(function (d) { d.open = true; })");
+        let rows = page.eval(&seen);
+        if rows.as_array().unwrap().is_empty() {
+            continue;
+        }
+        assert!(rows.as_array().unwrap().iter().all(|n| *n == 50), "{name}: {rows}");
+        let buttons = page.eval("document.querySelectorAll('.fold').length");
+        assert_eq!(buttons, rows.as_array().unwrap().len(), "{name}");
+        page.eval("document.querySelector('.fold').focus()");
+        page.key("Enter");
+        let open = page.eval(&seen);
+        assert!(open[0].as_u64().unwrap() > 50, "{name}: {open}");
+        assert_eq!(
+            page.eval("document.querySelector('.fold').getAttribute('aria-expanded')"),
+            "true",
+            "{name}"
+        );
+        page.key("Enter");
+        assert_eq!(page.eval(&seen)[0], 50, "{name}");
+        page.paper(true);
+        let paper = page.eval(&seen);
+        assert!(paper.as_array().unwrap().iter().all(|n| n.as_u64().unwrap() > 50), "{name}: {paper}");
+        page.paper(false);
+        folded.push(*name);
+    }
+    assert!(folded.contains(&"comparison") && folded.contains(&"long balance"), "{folded:?}");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
 #[test]
 fn every_page_fits_a_narrow_screen_and_paper() {
     let Some((mut page, pages)) = opened("narrow") else { return };
@@ -154,7 +261,11 @@ fn every_page_fits_a_narrow_screen_and_paper() {
         page.width(400);
         page.go(file);
         assert_eq!(page.eval("document.documentElement.scrollWidth <= innerWidth"), true, "{name}");
-        // Words are not cut: in every cell and tile there is room for its longest, but for names from the data.
+        let cut = page.eval(CUT_WORDS);
+        assert_eq!(cut, "", "{name}: words that are broken in the middle");
+        page.eval("document.querySelectorAll('details').forEach(function (d) { d.open = true; })");
+        let cut = page.eval(CUT_WORDS);
+        assert_eq!(cut, "", "{name}: words that are broken in the middle of what was folded");
         let pdf = page.pdf();
         assert!(pdf.starts_with("JVBERi") && pdf.len() > 10_000, "{name}");
         page.width(1000);

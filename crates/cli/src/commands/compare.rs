@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<PathBuf>,
     /// Which results, where folders hold several kinds: audit, balance, attack, bound, release, training, net-audit, canary,
-    /// text-audit, account, calibrate, inversion, membership, informed
+    /// text-audit, account, calibrate, inversion, membership, informed, reproduce
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
     /// Exit with 1 on: red, amber, worse (a worse colour than the reference), regression (any number worse) or eta=10% (mean

@@ -29,7 +29,7 @@ impl Page {
         }
     }
 
-    /// The page that the command has written: of the folder, or of a release in it.
+    /// The page that the command has written: of the folder, of a release in it, or the one that lists several folders.
     fn written(&self) -> Option<PathBuf> {
         let inner = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|e| e.path());
         let pages = std::iter::once(self.folder.clone()).chain(inner).map(|f| f.join("report.html"));
@@ -38,7 +38,15 @@ impl Page {
             // Clocks of files are coarse.
             (time + std::time::Duration::from_secs(2) >= self.before).then_some(time)
         };
-        pages.filter_map(|page| Some((fresh(&page)?, page))).max().map(|(_, page)| page)
+        let mut pages: Vec<(SystemTime, PathBuf)> =
+            pages.filter_map(|page| Some((fresh(&page)?, page))).collect();
+        pages.sort();
+        let list = self.folder.join("index.html");
+        let own = self.folder.join("report.html").exists();
+        if pages.len() > 1 && !own && fresh(&list).is_some() {
+            return Some(list);
+        }
+        pages.pop().map(|(_, page)| page)
     }
 
     /// Opens it; where there is no browser the page is still there.

@@ -2,6 +2,7 @@
 
 use super::public_args::PublicArgs;
 use super::run_args::{TestArgs, request};
+use leakscope::failure::present;
 use leakscope::request::{Request, delimiter};
 use leakscope::{Failure, Result};
 use leakscope_core::glm::{ModelKind, ModelName};
@@ -126,7 +127,9 @@ impl DataArgs {
                 None => Ok(None),
             };
         }
-        request(&self.table()?, &self.model, &self.test, seed).map(Some)
+        let table = self.table()?;
+        present("data", &self.data)?;
+        request(&table, &self.model, &self.test, seed).map(Some)
     }
 
     /// The table of these arguments.

@@ -152,9 +152,33 @@ impl People {
     }
 }
 
-/// Every number that stands anywhere in a text, with thousands separators and without.
+/// Digits of a SHA-256 in hexadecimal, as the page carries its own.
+const DIGEST: usize = 64;
+
+/// The text without digests: words of just that many hexadecimal digits, any four of which look like a number now and then.
+fn without_digests(text: &str) -> String {
+    let is_digest = |word: &str| {
+        word.len() == DIGEST && word.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|w| !is_digest(w.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))).collect()
+}
+
+#[test]
+fn digests_are_no_numbers_and_nothing_else_is_left_out() {
+    let digest = "2987".repeat(DIGEST / 4 - 1) + "a1b2";
+    assert_eq!(numbers_in(&format!("content=\"{digest}\">12 (0.5)")), [0.5, 12.0]);
+    // One digit more or less, or a sign that no digest has: read as ever.
+    for other in [format!("{digest}a"), digest[1..].to_owned(), digest.replace('b', "g")] {
+        assert!(!numbers_in(&other).is_empty(), "{other}");
+    }
+    assert_eq!(numbers_in("2,987 or 2987;29.87"), [2.0, 29.87, 987.0, 2987.0]);
+}
+
+/// Every number that stands anywhere in a text, with thousands separators and without; digests are none.
 pub(crate) fn numbers_in(text: &str) -> Vec<f64> {
     let mut found = vec![];
+    let text = without_digests(text);
     for separators in [true, false] {
         let inside = |c: char| c.is_ascii_digit() || "+-.eE".contains(c) || (separators && c == ',');
         for word in text.split(|c| !inside(c)) {

@@ -41,6 +41,7 @@ pub struct Due {
 struct About {
     /// The file of its table.
     table: String,
+    /// Number of its parts.
     parts: usize,
     /// Tells it from every other.
     key: u64,

@@ -11,7 +11,9 @@ use std::sync::{Mutex, PoisonError};
 /// A table as it was when the plan was made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PlannedTable {
+    /// Its files, and how they are read.
     pub(super) read: ReadOptions,
+    /// The parts that it is cut into.
     pub(super) splits: Splits,
 }
 

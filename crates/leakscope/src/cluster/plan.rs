@@ -16,9 +16,11 @@ use std::sync::Arc;
 /// What `plan.json` says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Written {
+    /// Version of Leakscope that wrote it: every machine must have the same.
     pub(super) version: String,
     /// The audit; absent where somebody asks and waits.
     pub(super) request: Option<Request>,
+    /// The tables that are read, each with its parts.
     pub(super) tables: Vec<PlannedTable>,
 }
 

@@ -10,6 +10,7 @@
 pub mod demand;
 mod networks;
 mod numbers;
+mod papers;
 mod promises;
 pub mod reading;
 mod records;

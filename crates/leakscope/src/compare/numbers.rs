@@ -1,7 +1,7 @@
 //! The numbers of a document, each with the way in which it gets worse.
 
 use super::reading::Document;
-use super::{networks, promises, secrets, tables};
+use super::{networks, papers, promises, secrets, tables};
 use leakscope_core::claim::Observed;
 use leakscope_core::num::Summary;
 use leakscope_report::comparison::{Form, Value, Worse};
@@ -109,6 +109,7 @@ impl Document {
             Self::Inversion(d) => networks::inversion(d),
             Self::Membership(d) => networks::membership(d),
             Self::Informed(d) => networks::informed(d),
+            Self::Reproduce(d) => papers::reproduction(d),
             Self::TextAudit(d) => networks::texts(d),
             Self::Account(d) => promises::account(d),
             Self::Calibrate(d) => promises::calibration(d),

@@ -12,7 +12,9 @@ use leakscope_report::informed::Informed;
 use leakscope_report::inversion::Inversion;
 use leakscope_report::membership::Membership;
 use leakscope_report::verdict::{self, Verdict};
-use leakscope_report::{Attack, Audit, Balance, Canary, Release, TextAudit, bound, format, words};
+use leakscope_report::{
+    Attack, Audit, Balance, Canary, Release, Reproduction, TextAudit, bound, format, words,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -20,7 +22,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Names of the documents that a folder of results may hold.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "audit.json",
     "balance.json",
     "attack.json",
@@ -33,6 +35,7 @@ const FILES: [&str; 12] = [
     "inversion.json",
     "membership.json",
     "informed.json",
+    "reproduce.json",
 ];
 
 /// A document that can be compared.
@@ -52,6 +55,7 @@ pub(super) enum Document {
     Inversion(Box<Inversion>),
     Membership(Box<Membership>),
     Informed(Box<Informed>),
+    Reproduce(Box<Reproduction>),
 }
 
 /// A document with where it comes from.
@@ -88,6 +92,7 @@ fn schema(kind: Kind) -> &'static str {
         Kind::Inversion => leakscope_report::inversion::SCHEMA,
         Kind::Membership => leakscope_report::membership::SCHEMA,
         Kind::Informed => leakscope_report::informed::SCHEMA,
+        Kind::Reproduce => leakscope_report::reproduction::SCHEMA,
     }
 }
 
@@ -257,6 +262,7 @@ fn read(kind: Kind, file: &Path, text: &str) -> Result<Document> {
         Kind::Inversion => Document::Inversion(of(file, text)?),
         Kind::Membership => Document::Membership(of(file, text)?),
         Kind::Informed => Document::Informed(of(file, text)?),
+        Kind::Reproduce => Document::Reproduce(of(file, text)?),
     })
 }
 
@@ -331,6 +337,7 @@ impl Document {
             Self::Inversion(d) => verdict::of_inversion(d),
             Self::Membership(d) => verdict::of_membership(d),
             Self::Informed(d) => verdict::of_informed(d),
+            Self::Reproduce(d) => verdict::of_reproduction(d),
         }
     }
 
@@ -343,6 +350,7 @@ impl Document {
             Self::Release(d) => Some(d.created.clone()),
             Self::Canary(d) => Some(d.created.clone()),
             Self::TextAudit(d) => Some(d.created.clone()),
+            Self::Reproduce(d) => Some(d.created.clone()),
             Self::Bound(_)
             | Self::Training(_)
             | Self::NetAudit(_)
@@ -377,7 +385,8 @@ impl Document {
             | Self::Calibrate(_)
             | Self::Inversion(_)
             | Self::Membership(_)
-            | Self::Informed(_) => None,
+            | Self::Informed(_)
+            | Self::Reproduce(_) => None,
         }
     }
 
@@ -397,7 +406,8 @@ impl Document {
             | Self::Calibrate(_)
             | Self::Inversion(_)
             | Self::Membership(_)
-            | Self::Informed(_) => None,
+            | Self::Informed(_)
+            | Self::Reproduce(_) => None,
         }
     }
 
@@ -457,6 +467,13 @@ impl Document {
             }
             Self::Membership(d) => (network(&d.network, &d.data.target), None),
             Self::Informed(d) => (network(&d.network, &d.data.target), None),
+            Self::Reproduce(d) => (
+                vec![
+                    ("table or figure", d.name.clone()),
+                    ("origin", if d.synthetic { "made-up data" } else { "published data" }.into()),
+                ],
+                None,
+            ),
         };
         About { facts, columns }
     }

@@ -27,7 +27,8 @@ impl Document {
             | Self::Calibrate(_)
             | Self::Inversion(_)
             | Self::Membership(_)
-            | Self::Informed(_) => None,
+            | Self::Informed(_)
+            | Self::Reproduce(_) => None,
         }
     }
 
@@ -45,7 +46,8 @@ impl Document {
             | Self::Calibrate(_)
             | Self::Inversion(_)
             | Self::Membership(_)
-            | Self::Informed(_) => false,
+            | Self::Informed(_)
+            | Self::Reproduce(_) => false,
         }
     }
 }

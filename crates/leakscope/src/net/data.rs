@@ -2,6 +2,7 @@
 
 use super::model::named;
 use super::table::{Coding, Rows};
+use crate::failure::present;
 use crate::{Failure, Result};
 use leakscope_net::io::{self, Array};
 use leakscope_net::{Data, Loss, Network, Real, Shape, engine::predict};
@@ -191,6 +192,7 @@ pub(super) fn test_beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
 impl<T: Real> Source<T> {
     /// Reads files, or the files of a folder.
     pub(super) fn read(paths: &[PathBuf], how: Reading<'_>) -> Result<Self> {
+        present(how.flag, paths)?;
         let files = match paths {
             [folder] if folder.is_dir() => within(folder, how.part).ok_or_else(|| {
                 let missing = || format!("{} has no {}", folder.display(), how.part.wanted());

@@ -3,6 +3,7 @@
 //! The encoding stays with the model, in the part of its folder that must not leave the house: it holds levels, means and
 //! counts of the training rows.
 
+use crate::failure::present;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{Loss, io::advice};
@@ -155,6 +156,7 @@ impl TableRequest {
                            in what is known without the data and remove the line \"draft\": true, or leave ⟨schema⟩ out";
             return Err(Failure::option("schema", message));
         }
+        present("data", data)?;
         let read = ReadOptions { paths: data.to_vec(), ..self.read.clone() };
         // a number of every row that is no feature: what the library calls a weight
         let roles = Roles { weights: budgets.map(str::to_owned), ..self.roles.clone() };
@@ -299,6 +301,7 @@ impl Coding {
             );
             return Err(Failure::option(flag, message));
         }
+        present(flag, files)?;
         Ok(Table::open(&ReadOptions { paths: files.to_vec(), ..self.read.clone() })?)
     }
 

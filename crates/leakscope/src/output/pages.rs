@@ -90,6 +90,10 @@ impl Folder {
             // A release's page says nothing of where it stands: it may leave the house.
             if file.contains('/') {
                 page.kind = "release".into();
+                // The kind stands above the title already.
+                if let Some(title) = page.title.strip_prefix("release: ") {
+                    page.title = title.to_owned();
+                }
             }
             (!page.kind.is_empty()).then_some(Found { page, text })
         };
@@ -141,13 +145,14 @@ mod tests {
         assert_eq!(read("bound.html"), "<p>mine</p>");
         fs::create_dir(dir.path().join("release-1")).unwrap();
         fs::write(dir.path().join("release-1/release.json"), "{}").unwrap();
-        fs::write(dir.path().join("release-1/report.html"), shown("Leakscope release")).unwrap();
+        fs::write(dir.path().join("release-1/report.html"), shown("Leakscope release: a model")).unwrap();
         let folder = Folder::open(dir.path(), RecordsFormat::Parquet).unwrap();
         let mut pending = Pending::default();
         folder.list_releases(&mut pending).unwrap();
         folder.publish(pending).unwrap();
         assert!(read(INDEX).contains("href=\"release-1/report.html\">Release"));
+        assert!(read(INDEX).contains(">a model<"), "{}", read(INDEX));
         // The published page is not touched.
-        assert_eq!(read("release-1/report.html"), shown("Leakscope release"));
+        assert_eq!(read("release-1/report.html"), shown("Leakscope release: a model"));
     }
 }

@@ -6,6 +6,7 @@
 use super::model::{language_model, part, tokenizer};
 use super::stored::{Destination, UnlessEmpty};
 use super::texts::{Fields, Line, Long, Tokens, check_vocabulary, lines, tokens};
+use crate::failure::present;
 use crate::net::account::{self, Facts};
 use crate::net::config::{config, plan, wanted};
 use crate::net::data::Names;
@@ -396,6 +397,7 @@ fn held_out<T: Real>(
         return Ok(None);
     }
     let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
+    present("test", &request.test)?;
     let (lines, pieces) = read(&request.test, &request.test_list, fields, request.long, (model, tokenizer))?;
     let predicted = pieces.iter().map(|t| t.ids.len() as u64 - 1).collect();
     Ok(Some(HeldOut { data: model.ragged(&ids(&pieces))?, lines, predicted }))

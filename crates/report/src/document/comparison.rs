@@ -68,11 +68,13 @@ pub enum Kind {
     Membership,
     /// The last record, from the parameters.
     Informed,
+    /// A table or figure of a paper.
+    Reproduce,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Audit,
         Self::Balance,
         Self::Attack,
@@ -87,6 +89,7 @@ impl Kind {
         Self::Inversion,
         Self::Membership,
         Self::Informed,
+        Self::Reproduce,
     ];
 
     /// Its name.
@@ -106,6 +109,7 @@ impl Kind {
             Self::Inversion => "inversion",
             Self::Membership => "membership",
             Self::Informed => "informed",
+            Self::Reproduce => "reproduce",
         }
     }
 
@@ -126,6 +130,7 @@ impl Kind {
             Self::Inversion => "reconstructions from gradients",
             Self::Membership => "attacks on membership",
             Self::Informed => "attacks by an informed adversary",
+            Self::Reproduce => "reproductions",
         }
     }
 }

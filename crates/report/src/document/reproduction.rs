@@ -3,13 +3,13 @@
 pub use crate::figure::Claim as ClaimKind;
 pub use crate::figure::panel::{AxisTitle, Captioned, Content, Panel, Pixels, PointSeries};
 use leakscope_core::claim::{Bound, Measured, Observed};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Version of `reproduce.json`.
 pub const SCHEMA: &str = "leakscope.reproduce/1";
 
 /// One reproduced table or figure.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reproduction {
     /// [`SCHEMA`].
     pub schema: String,
@@ -42,7 +42,7 @@ pub struct Reproduction {
 }
 
 /// A published number beside ours. What kind of number ours is follows from its type, never from a word.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// What it is.
     pub name: String,
@@ -181,7 +181,7 @@ impl Row {
 }
 
 /// A statement of a paper, and whether it holds.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Claim {
     /// What the paper says.
     pub claim: String,
@@ -199,7 +199,7 @@ impl Claim {
 }
 
 /// A figure of one or several panels, each of which is also a file of its own.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
     /// Start of the names of its files.
     pub file: String,

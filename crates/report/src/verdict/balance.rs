@@ -42,9 +42,9 @@ pub fn of_balance(b: &Balance) -> Verdict {
     let secret = b.attribute.as_ref().map_or_else(|| "a record".to_owned(), |a| format!("{a} in a record"));
     let first = vec![
         plain(format!("Before reweighting the information loss η of {secret} varied by ")),
-        strong(format::share(before.spread())),
+        strong(format::spread(before.spread())),
         plain(format!(" of its mean; at iteration {} it varies by ", b.best)),
-        strong(format::share(after.spread())),
+        strong(format::spread(after.spread())),
         plain("."),
     ];
     let mut second = vec![];
@@ -86,13 +86,13 @@ fn counted(c: &Counted) -> Vec<Span> {
     let mut words = vec![
         plain("With the weights counted, which are functions of the records, the largest η of a release is "),
         strong(format::number(c.kept.max)),
-        plain(format!(", and η varies by {} of its mean", format::share(c.kept.spread))),
+        plain(format!(", and η varies by {} of its mean", format::spread(c.kept.spread))),
     ];
     words.push(plain(match c.at_most_even.spread < c.kept.spread {
         true => format!(
             "; it is most even after {} ({}).",
             format::counted(c.most_even as u64, "iteration"),
-            format::share(c.at_most_even.spread)
+            format::spread(c.at_most_even.spread)
         ),
         false => ".".into(),
     }));

@@ -426,3 +426,102 @@ pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> R
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }
 }
+
+/// Three audits side by side, with names that try to break out, numbers of every form and more rows than a page shows at once.
+pub(crate) fn compared() -> leakscope_report::comparison::Comparison {
+    use leakscope_report::choice::Colour;
+    use leakscope_report::comparison::{
+        Compared, Comparison, Demand, EtaOver, Form, Kind, RecordChange, RecordChanges, Row, SCHEMA, Section,
+        Value, Worse,
+    };
+    let result = |(i, colour): (usize, Colour)| Compared {
+        name: format!("week-{i} {HOSTILE}"),
+        file: format!("week-{i}/audit.json"),
+        created: Some(format!("2026-11-1{i}T10:36:00Z")),
+        colour,
+        headline: "Not protected".into(),
+        eta: Some(EtaOver { mean: Some(0.1 * (i + 1) as f64), largest: Some((i + 1) as f64) }),
+        added: None,
+    };
+    let row = |name: String, worse: Worse, form: Form, values: [f64; 3]| Row {
+        name,
+        worse,
+        form,
+        values: values.map(|value| Some(Value { value, interval: None })).to_vec(),
+    };
+    let section = |title: &str, named_by_values: bool, rows: Vec<Row>| Section {
+        title: title.into(),
+        about: "What the numbers are, in a sentence.".into(),
+        named_by_values,
+        rows,
+    };
+    let forms = [
+        Form::Number,
+        Form::AtMost,
+        Form::AtLeast,
+        Form::Share,
+        Form::ShareAtMost,
+        Form::Count,
+        Form::Setting,
+    ];
+    let change = |i: usize| RecordChange { id: format!("{HOSTILE}-{i}"), before: 0.1, after: 0.1 + i as f64 };
+    let records = |result: usize| RecordChanges {
+        result,
+        measure: "eta".into(),
+        matched: 300,
+        worse: 200,
+        better: 60,
+        same: 40,
+        new: 3,
+        gone: 2,
+        increases: (0..20).rev().map(change).collect(),
+    };
+    Comparison {
+        schema: SCHEMA.into(),
+        leakscope: "0.1.0".into(),
+        created: "2026-11-16T10:36:00Z".into(),
+        kind: Kind::Audit,
+        results: [Colour::Green, Colour::Red, Colour::Amber].into_iter().enumerate().map(result).collect(),
+        sections: vec![
+            section(
+                "What decides the colour",
+                false,
+                vec![row(
+                    "two values of an attribute told apart".into(),
+                    Worse::Up,
+                    Form::ShareAtMost,
+                    [0.55, 0.9, 0.62],
+                )],
+            ),
+            section(
+                "Records",
+                false,
+                forms
+                    .into_iter()
+                    .map(|form| row(format!("a number as {form:?}"), Worse::Down, form, [3.0, 1.0, 2.0]))
+                    .collect(),
+            ),
+            section(
+                "Groups of race",
+                true,
+                (0..130)
+                    .map(|i| {
+                        row(
+                            format!("{HOSTILE} {i}, mean η"),
+                            Worse::Up,
+                            Form::Number,
+                            [0.1, 0.1 + 0.01 * i as f64, 0.1],
+                        )
+                    })
+                    .collect(),
+            ),
+            section("Settings", false, vec![row("σ".into(), Worse::Neither, Form::Setting, [4.0, 1.0, 2.0])]),
+        ],
+        records: vec![records(1), records(2)],
+        demands: vec![
+            Demand { demand: "worse".into(), unmet: Some("week-1 is red, the reference is green".into()) },
+            Demand { demand: "eta=900%".into(), unmet: None },
+        ],
+        warnings: vec!["the table of records of week-2 is not beside it any more".into()],
+    }
+}

@@ -1,6 +1,6 @@
 //! Every kind of page, from names that try to break out of it.
 
-use super::kinds::{attacked, balanced, canary, costs, found, released, reproduced, texts};
+use super::kinds::{attacked, balanced, canary, compared, costs, found, released, reproduced, texts};
 use super::networks::{audit, informed, inverted, learned, members, pictures, reconstructed, training};
 use super::{hostile, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -10,8 +10,9 @@ use leakscope_report::choice::Stopped;
 use leakscope_report::explore::{Beside, Explore};
 use leakscope_report::release::{Counting, Measured, Owned, Precision};
 use leakscope_report::{
-    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, net,
-    owners_release_page, page, page_with, release_page, reproduction_page, text_audit_page, with_navigation,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
+    folder_page, net, owners_release_page, page, page_with, release_page, reproduction_page, text_audit_page,
+    with_navigation,
 };
 
 /// Every kind of page by its name.
@@ -37,6 +38,8 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("informed", net::informed_page(&informed(0.9, 2.0), &learned())),
         ("training", net::training_page(&training(1.0))),
         ("reproduction", reproduction_page(&reproduced())),
+        ("comparison", comparison_page(&compared())),
+        ("shared audit", page(&Audit { redact: true, ..hostile() })),
         ("index", index()),
     ]
 }

@@ -11,7 +11,7 @@ mod shape;
 mod source;
 mod validate;
 
-use common::kinds::{attacked, balanced, canary, costs, found, released, reproduced, texts};
+use common::kinds::{attacked, balanced, canary, compared, costs, found, released, reproduced, texts};
 use common::networks::{audit as networks, informed, inverted, members, training};
 use common::situations;
 use leakscope_core::attack::Attack as Attacker;
@@ -33,8 +33,10 @@ enum Reader {
     Depends,
     /// Anybody's.
     Anybody,
+    /// Leakscope's own: it stays in the folder that it was written to, and says nothing of whose it is.
+    Kept,
 }
-use Reader::{Anybody, Depends, Owner};
+use Reader::{Anybody, Depends, Kept, Owner};
 
 /// A document: the name of its schema, its type, the constant that its field `schema` holds, and whose it is.
 struct Document {
@@ -68,6 +70,7 @@ const DOCUMENTS: &[Document] = &[
     of("calibrate", &[REPORT, "document", "calibrate"], "Calibration", PLAIN, Depends),
     of("compare", &[REPORT, "document", "comparison"], "Comparison", PLAIN, Owner),
     of("devices", &["leakscope", "net", "device"], "Listed", PLAIN, Anybody),
+    of("encoding", &["leakscope", "net", "table"], "Coding", None, Kept),
     of("ledger", &["leakscope", "release", "ledger"], "Ledger", PLAIN, Anybody),
     of("model", &[REPORT, "document", "release"], "PublishedModel", Some("MODEL_SCHEMA"), Anybody),
     of("net-audit", &[REPORT, "document", "net"], "NetAudit", Some("AUDIT_SCHEMA"), Owner),
@@ -76,6 +79,9 @@ const DOCUMENTS: &[Document] = &[
     of("net-membership", &[REPORT, "document", "membership"], "Membership", PLAIN, Owner),
     of("net-training", &[REPORT, "document", "training"], "Training", Some("TRAINING_SCHEMA"), Owner),
     of("network", &["leakscope_net", "spec"], "NetSpec", None, Anybody),
+    of("plan", &["leakscope", "cluster", "plan"], "Written", None, Kept),
+    of("plan-pass", &["leakscope", "cluster", "board"], "About", None, Kept),
+    of("plan-table", &["leakscope_table", "splits"], "Splits", None, Kept),
     of("release", &[REPORT, "document", "release"], "Release", PLAIN, Anybody),
     of("release-owner", &[REPORT, "document", "release"], "Owned", PLAIN, Owner),
     of("reproduce", &[REPORT, "document", "reproduction"], "Reproduction", PLAIN, Anybody),
@@ -84,6 +90,9 @@ const DOCUMENTS: &[Document] = &[
     of("text-canary", &[REPORT, "document", "canary"], "Canary", PLAIN, Anybody),
     of("withdraw", &["leakscope", "release", "withdraw"], "Withdrawn", None, Owner),
 ];
+
+/// Documents that the Python package alone writes: its tests generate their schemas from its types.
+const OF_PYTHON: [&str; 2] = ["model-attack", "torch-attack"];
 
 const CRATES: &[(&str, &str)] = &[
     ("core", "leakscope_core"),
@@ -117,7 +126,7 @@ fn generate(sources: &Sources, d: &Document) -> Value {
             schema["required"].as_array_mut().unwrap().insert(0, "for".into());
         }
         Depends => schema["properties"]["for"] = whose,
-        Anybody => {}
+        Anybody | Kept => {}
     }
     if d.name == "account" {
         flat_order(&mut schema);
@@ -158,7 +167,8 @@ fn the_files_are_what_the_types_say() {
             }
         }
     }
-    let known = |e: &str| DOCUMENTS.iter().any(|d| e == format!("{}.schema.json", d.name));
+    let names = || DOCUMENTS.iter().map(|d| d.name).chain(OF_PYTHON);
+    let known = |e: &str| names().any(|name| e == format!("{name}.schema.json"));
     for entry in std::fs::read_dir(files()).unwrap() {
         let name = entry.unwrap().file_name().to_string_lossy().into_owned();
         assert!(known(&name), "docs/schemas/{name} is the schema of no document");
@@ -221,6 +231,7 @@ fn documents_are_what_their_schemas_say() {
         ("net-informed", owners_document(&informed(0.9, 2.0))),
         ("net-training", owners_document(&training(1.0))),
         ("reproduce", document(&reproduced())),
+        ("compare", owners_document(&compared())),
     ];
     all.extend(situations().iter().map(|(_, audit)| ("audit", owners_document(audit))));
     for (name, text) in &all {

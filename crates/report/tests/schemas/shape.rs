@@ -164,6 +164,17 @@ impl<'a> Shapes<'a> {
             ("String" | "str" | "char" | "PathBuf", []) => json!({ "type": "string" }),
             ("Option", [one]) => nullable(self.of(one, module)),
             ("Box", [one]) => self.of(one, module),
+            ("Range", [one]) => {
+                let end = |about: &str, schema: Value| described(schema, about);
+                let (start, end) =
+                    (end("The first.", self.of(one, module)), end("After the last.", self.of(one, module)));
+                json!({
+                    "type": "object",
+                    "properties": { "start": start, "end": end },
+                    "required": ["end", "start"],
+                    "additionalProperties": false,
+                })
+            }
             ("Vec" | "BTreeSet", [one]) => json!({ "type": "array", "items": self.of(one, module) }),
             ("BTreeMap", [_, value]) => {
                 json!({ "type": "object", "additionalProperties": self.of(value, module) })

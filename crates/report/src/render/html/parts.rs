@@ -11,6 +11,7 @@ const STYLE: &str = include_str!("style.css");
 const WHOLE: &str = include_str!("script/whole.js");
 const CONTENTS: &str = include_str!("script/contents.js");
 const SCRIPT: &str = include_str!("script.js");
+const PIECES: &str = include_str!("script/pieces.js");
 
 /// Numbers and the verdict in the script: what moves and what explores rests on them.
 pub(crate) const NUMBERS: &str = include_str!("script/numbers.js");
@@ -36,7 +37,7 @@ pub(crate) fn shell(title: &str, body: &Html) -> String {
 /// The same with more for its one script: text of our own, and data that was made for it.
 pub(crate) fn shell_with(title: &str, body: &Html, more: Html) -> String {
     let script = Html::literal("\n").and([WHOLE, SCRIPT].map(Html::literal).into_iter().collect());
-    let script = script.and(more).and(Html::literal(CONTENTS));
+    let script = script.and(more).and(Html::literal(CONTENTS)).and(Html::literal(PIECES));
     let body = with_contents(body);
     let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
     let head = fill(

@@ -139,8 +139,8 @@ fn deciles(a: &Attack) -> Html {
             format::setting(sigma),
             before(&lines[0].points),
             format::counted(b.iterations as u64, "iteration"),
-            format::share(b.spread_before),
-            format::share(b.spread_after),
+            format::spread(b.spread_before),
+            format::spread(b.spread_after),
             balanced(&after.points, b.spread_after)
         ),
         None => format!(

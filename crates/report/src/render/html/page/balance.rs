@@ -27,7 +27,7 @@ pub fn balance_page(b: &Balance) -> String {
 
 fn main_numbers(b: &Balance, before: &Step, after: &Step) -> Html {
     let counted = b.counted.map(|c| {
-        let spread = format::share(c.kept.spread);
+        let spread = format::spread(c.kept.spread);
         tile(
             &format::number(c.kept.max),
             &format!("largest η of a release, weights counted (spread {spread})"),
@@ -35,8 +35,8 @@ fn main_numbers(b: &Balance, before: &Step, after: &Step) -> Html {
     });
     let tiled = vec![
         tile(
-            &format::share(after.spread()),
-            &format!("spread of η now ({} before)", format::share(before.spread())),
+            &format::spread(after.spread()),
+            &format!("spread of η now ({} before)", format::spread(before.spread())),
         ),
         tile(
             &format::number(after.eta_mean),
@@ -238,11 +238,8 @@ fn steps(b: &Balance) -> Html {
                 Cell::number(s.eta_mean),
                 Cell::number(s.eta_std),
                 Cell::number(s.eta_max),
-                Cell::sorted(format!("{}%", format::number(100.0 * s.spread())), s.spread()),
-                Cell::sorted(
-                    format!("{}%", format::number(100.0 * s.spread_unweighted())),
-                    s.spread_unweighted(),
-                ),
+                Cell::sorted(format::spread(s.spread()), s.spread()),
+                Cell::sorted(format::spread(s.spread_unweighted()), s.spread_unweighted()),
                 Cell::maybe(s.train_score),
                 Cell::maybe(s.test_score),
             ]

@@ -147,7 +147,7 @@ fn side_by_side(c: &Comparison, section: &Section, id: &str) -> Html {
     let mut heads = vec![words("what")];
     heads.extend(c.results.iter().map(|r| numbers(&r.name)));
     let class = if c.results.len() > ABREAST { "" } else { "wrap" };
-    let drawn = |rows: &[&Row]| {
+    let drawn = |rows: &[&Row], name: &str| {
         let cells: Vec<Vec<Cell>> = rows
             .iter()
             .map(|row| {
@@ -155,15 +155,15 @@ fn side_by_side(c: &Comparison, section: &Section, id: &str) -> Html {
                 std::iter::once(Cell::name(&row.name)).chain(values).collect()
             })
             .collect();
-        table(class, &section.title, &heads, &cells)
+        table(class, name, &heads, &cells)
     };
     let (shown, others) = order.split_at(order.len().min(SHOWN));
-    let mut body = drawn(shown);
+    let mut body = drawn(shown, &section.title);
     if !others.is_empty() {
         let more = format!("{} more", format::count(others.len() as u64));
         body.push(fill(
             "<details class=\"grounds\"><summary>{}</summary>{}</details>\n",
-            &[&more, &drawn(others)],
+            &[&more, &drawn(others, &format!("{}, {more}", section.title))],
         ));
     }
     card(id, &section.title, &[], section.about.as_str(), body)
@@ -191,7 +191,7 @@ fn records(c: &Comparison) -> Html {
         numbers("new"),
         numbers("gone"),
     ];
-    let mut body = table("stack", "Records", &heads, &rows);
+    let mut body = table("stack", "What changed for whom", &heads, &rows);
     body.push(c.records.iter().map(|r| increases(c, r)).collect());
     let measure = c.records.first().map_or("", |r| measure(&r.measure));
     let lead = format!(
