@@ -209,17 +209,17 @@ fn download(url: &str, part: &Path) -> Result<Came> {
         }
         Err(e) => return Err(Failure::Message(format!("cannot run `curl`: {e}"))),
     };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     match (output.status.code(), part.is_file()) {
         (Some(0), _) => return Ok(Came::All),
         // curl's CURLE_RANGE_ERROR: the server sent the whole file where the rest was asked for.
         (Some(33), true) => return Ok(Came::CannotResume),
         // There is nothing after what we have.
-        (_, true) if said.contains("416") => return Ok(Came::All),
+        (_, true) if message.contains("416") => return Ok(Came::All),
         _ => {}
     }
     let kept = if part.is_file() { "; what came is kept, and the next try goes on from there" } else { "" };
-    Err(Failure::Message(format!("cannot fetch {url}: {}{kept}", said.trim())))
+    Err(Failure::Message(format!("cannot fetch {url}: {}{kept}", message.trim())))
 }
 
 fn checksum(path: &Path) -> Result<String> {

@@ -8,7 +8,7 @@ use leakscope::bound::data::{Bounding, FIG_4, run};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Encodings, Prior};
 use leakscope_core::claim::{Bound, Direction, Theorem};
-use leakscope_report::bound::{Found as Bounds, FromData, Row as Bounded};
+use leakscope_report::bound::{FromData, Row as Bounded, SecretBounds as Bounds};
 use leakscope_report::figure::{Claim as Shown, Figure as Curves};
 use leakscope_report::format;
 use leakscope_report::reproduction::{Claim, Figure, Ours, Panel, Row};
@@ -283,7 +283,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
         });
         each.fold((f64::NEG_INFINITY, f64::NEG_INFINITY), |(a, b), (x, y)| (a.max(x), b.max(y)))
     };
-    let said = |(value, low): (f64, f64)| match value <= 0.0 {
+    let verdict = |(value, low): (f64, f64)| match value <= 0.0 {
         true => format!("The attacks stay at least {} below it.", format::number(-value)),
         false => format!(
             "An attack's average lies up to {} above it, {}.",
@@ -295,7 +295,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
     out.claims.push(Claim::new(
         "“The advantage bound using Fano’s inequality (black line) strictly dominates the advantage of the three attacks.”",
         paper.0 < 0.0,
-        said(paper),
+        verdict(paper),
     ));
     let drawn: [(&str, Height); 3] = [
         ("the best centre of the easiest record", |b| {
@@ -313,7 +313,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
                 format!("all σ: {name}, less the advantage of the closest attack"),
                 Ours::achieved(-found.0),
             )
-            .because(said(found)),
+            .because(verdict(found)),
         );
     }
     if let Some(point) = d.curve.iter().find(|p| p.sigma == sigma) {

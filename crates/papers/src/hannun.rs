@@ -71,7 +71,7 @@ fn described(pairs: &[Pair]) -> Vec<String> {
 }
 
 fn method(settings: &[Setting<'_>]) -> Vec<String> {
-    let mut said = vec![
+    let mut sentences = vec![
         "Images are divided by the largest norm of the training set and projected on its 20 first principal \
          components; there is no intercept (§6.1)."
             .to_owned(),
@@ -80,7 +80,7 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
             .to_owned(),
     ];
     for s in settings.iter().filter(|s| s.family == Family::Logistic) {
-        said.push(format!(
+        sentences.push(format!(
             "The paper does not print the penalty of logistic regression on {}; {} is that of the published script \
              (`scripts/run_experiments.sh`). By the paper's rule it is the largest that leaves the accuracy on training \
              images the same to two digits: here it is {:.1}%.",
@@ -89,7 +89,7 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
             100.0 * s.model.accuracy[0]
         ));
     }
-    said
+    sentences
 }
 
 /// Table 1.

@@ -84,14 +84,14 @@ impl Equalised {
         let mut rows = vec![Row::ours(format!("{name}: spread of η after ten iterations"), self.spread)];
         for (step, after) in STEPS.iter().enumerate() {
             let [low, high] = self.ends(step);
-            let said = match after {
+            let stage = match after {
                 0 => format!("{name}, before"),
                 n => format!("{name}, after {}", format::counted(*n as u64, "iteration")),
             };
-            rows.push(Row::ours(format!("{said}: accuracy in the lowest decile"), Ours::achieved(low)));
-            rows.push(Row::ours(format!("{said}: accuracy in the highest decile"), Ours::achieved(high)));
+            rows.push(Row::ours(format!("{stage}: accuracy in the lowest decile"), Ours::achieved(low)));
+            rows.push(Row::ours(format!("{stage}: accuracy in the highest decile"), Ours::achieved(high)));
             rows.push(Row::ours(
-                format!("{said}: accuracy between deciles, at most"),
+                format!("{stage}: accuracy between deciles, at most"),
                 Ours::achieved(self.apart(step)),
             ));
         }

@@ -1,7 +1,7 @@
 //! Mueller et al. (2022), table 1: how well gradient inversion reconstructs records of low and of high PLIS.
 
 use super::data;
-use super::mueller::{Schedule, said, train};
+use super::mueller::{Schedule, failure_of, train};
 use super::mueller_images::Normal;
 use super::{Context, Findings};
 use leakscope::Result;
@@ -35,23 +35,24 @@ fn attacked(
         plis: Plis::Record,
         ..Measure::new(clip, if sigma > 0.0 { sigma } else { 1.0 }, 1)
     };
-    let mut leaks = measure(net, set, &measured, &what).map_err(said)?;
+    let mut leaks = measure(net, set, &measured, &what).map_err(failure_of)?;
     leaks.sort_by(|a, b| a.plis.unwrap_or(0.0).total_cmp(&b.plis.unwrap_or(0.0)));
     // evenly over the ranks, from the lowest to the highest
     let last = leaks.len().saturating_sub(1);
     let chosen: Vec<usize> = (0..wanted).map(|i| i * last / (wanted - 1).max(1)).collect();
     let ids: Vec<[usize; 1]> = chosen.iter().map(|&i| [leaks[i].record]).collect();
     let batches: Vec<&[usize]> = ids.iter().map(<[usize; 1]>::as_slice).collect();
-    let sights = gradients(net, set, &batches, Mechanism { clip, sigma }, context.seed).map_err(said)?;
+    let sights =
+        gradients(net, set, &batches, Mechanism { clip, sigma }, context.seed).map_err(failure_of)?;
     let how = Inversion { iterations, clip, ..Inversion::published(range, context.seed) };
-    let found = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(said)?;
+    let found = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(failure_of)?;
     context.check()?;
     let each = chosen.iter().zip(&found).map(|(&i, r)| {
         let record: Vec<f64> = set.record(leaks[i].record).iter().map(|&v| f64::from(v)).collect();
         Ok(Attacked {
             plis: leaks[i].plis.unwrap_or(0.0),
-            ssim: ssim(set.input(), &record, &r.records, range).map_err(said)?,
-            haar: haar_psi(set.input(), &record, &r.records, range).map_err(said)?,
+            ssim: ssim(set.input(), &record, &r.records, range).map_err(failure_of)?,
+            haar: haar_psi(set.input(), &record, &r.records, range).map_err(failure_of)?,
         })
     });
     each.collect()
@@ -91,7 +92,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
     let normal = Normal { mean: 0.5, sd: 0.25 };
     let set = normal.data(&train_images, 2)?;
     let range = Range { low: (0.0 - normal.mean) / normal.sd, high: (1.0 - normal.mean) / normal.sd };
-    let spec = preset("cnn-mnist", set.input(), 2).map_err(said)?;
+    let spec = preset("cnn-mnist", set.input(), 2).map_err(failure_of)?;
     let n = set.len() as f64;
     let (records, iterations, open, private) = match (context.full, context.synthetic) {
         (true, _) => (100, 4000, 1000, 300),

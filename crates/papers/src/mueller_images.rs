@@ -2,7 +2,7 @@
 
 use super::data::{self, Images};
 use super::images::{RECORDS, ascending, shown};
-use super::mueller::{Schedule, said, train};
+use super::mueller::{Schedule, failure_of, train};
 use super::{Context, Findings};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
@@ -25,7 +25,7 @@ impl Normal {
         let x =
             images.pixels.iter().map(|&b| ((f64::from(b) / 255.0 - self.mean) / self.sd) as f32).collect();
         let classes: Vec<u32> = images.labels.iter().map(|&l| u32::from(l)).collect();
-        Data::classes(Shape::Image(images.shape), x, outputs, &classes).map_err(said)
+        Data::classes(Shape::Image(images.shape), x, outputs, &classes).map_err(failure_of)
     }
 }
 
@@ -55,13 +55,13 @@ fn pair(
     outputs: usize,
     (private, open): (Schedule, Schedule),
 ) -> Result<Pair> {
-    let spec = preset("cnn-mnist", train_set.input(), outputs).map_err(said)?;
+    let spec = preset("cnn-mnist", train_set.input(), outputs).map_err(failure_of)?;
     // smooth, since PLIS needs a clip with a derivative: a hard one leaves no signal beyond it
     let clip = Clip::Gelu { bound: CLIP };
     let (dp, sigma) = train(context, &spec, train_set, private, Some((1.0, 1e-5, clip)))?;
     let (plain, _) = train(context, &spec, train_set, open, None)?;
     let accuracy = |net: &Network<f32>| -> Result<f64> {
-        Ok(evaluate(net, test_set).map_err(said)?.accuracy.unwrap_or(f64::NAN))
+        Ok(evaluate(net, test_set).map_err(failure_of)?.accuracy.unwrap_or(f64::NAN))
     };
     let accuracy = [accuracy(&dp)?, accuracy(&plain)?];
     let measured = MEASURED[usize::from(context.synthetic)];
@@ -92,7 +92,7 @@ fn plis(
         signal: Signal::Released,
         seed: 1,
     };
-    measure(net, data, records, &what).map_err(said)
+    measure(net, data, records, &what).map_err(failure_of)
 }
 
 /// What is no more than this share of the largest PLIS under DP counts as zero: beyond the clip a gradient hardly moves

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn any_multipliers_are_a_bound() {
-        let prior = Prior::given(vec![0.4, 0.35, 0.25]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.35, 0.25]).unwrap();
         let e = Encodings::vectors(2, vec![0.0, 0.0, 1.5, 0.2, -0.3, 2.0]).unwrap();
         let seen = optimal::gaussian_attack(&prior, &e, 1.0, 40_000, 3).unwrap();
         let p = prior.probabilities();
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn clusters_far_apart_have_a_reference_each() {
         // Two pairs, one σ apart within and a hundred between: the pair is known, and within it a coin is biased.
-        let prior = Prior::given(vec![0.4, 0.2, 0.3, 0.1]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.2, 0.3, 0.1]).unwrap();
         let e = Encodings::vectors(1, vec![0.0, 1.0, 100.0, 101.0]).unwrap();
         let best = best_centre(&prior, &e, 1.0).unwrap().unwrap();
         let of_pair = |p: [f64; 2]| from_distances(&p, &[0.5, 0.5]);

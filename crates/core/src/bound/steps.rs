@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_best_attack_on_adaptive_steps_stays_below() {
         let (sigma, trials) = (0.9, 40_000);
-        let prior = Prior::given(vec![0.5, 0.3, 0.2]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.5, 0.3, 0.2]).unwrap();
         let p = [0.5, 0.3, 0.2];
         let first = [0.4, 1.0, 0.8];
         let mut random = Seeded::new(5);

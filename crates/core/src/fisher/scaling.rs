@@ -127,11 +127,6 @@ impl Counted {
         Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })
     }
 
-    /// The same model with its scaling taken as given.
-    pub fn given(&self) -> &Geometry {
-        &self.geometry
-    }
-
     /// Counted leakage of every record of a block in public units.
     ///
     /// # Errors

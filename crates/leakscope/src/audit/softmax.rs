@@ -108,7 +108,7 @@ pub(super) fn run(
     timings.tell = clock.elapsed().as_secs_f64();
     let scaling =
         prepared.counting.map(|replaces| scaling::effect(encoding, replaces, true, measured.scaling));
-    let found = assemble::Found {
+    let parts = assemble::AuditParts {
         request,
         encoding,
         facts: facts(encoding, &model, &prepared.geometry, sums)?,
@@ -126,7 +126,7 @@ pub(super) fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
+    Ok(Outcome { audit: crate::output::complete(parts.audit())?, pending })
 }
 
 /// The noise that meets the request's target on a fitted model, and what it achieves there.

@@ -41,7 +41,7 @@ pub(super) fn bought(
             "what it buys beside balancing is compared with ⟨noise_shape=shaped⟩ or ⟨noise_shape=optimal⟩";
         return Err(Failure::option("noise_shape", message));
     }
-    let asked = noise.asked(&loaded.encoding, request.label_secret, None)?;
+    let goal_targets = noise.goal_targets(&loaded.encoding, request.label_secret, None)?;
     let plain = loaded.minimiser(request)?;
     let fail = |e| failed(e, &loaded.encoding, request.l2);
     let of = |shape, cost: Option<Vec<f64>>| core::Request {
@@ -49,7 +49,7 @@ pub(super) fn bought(
         gap: noise.gap,
         shape_budget: noise.shape_budget,
         cost,
-        ..core::Request::new(asked.targets.clone(), shape)
+        ..core::Request::new(goal_targets.targets.clone(), shape)
     };
     let isotropic = design(&loaded.rows, &plain, &of(Shape::Isotropic, None)).map_err(fail)?;
     let a = isotropic.cost_matrix.clone();
@@ -89,5 +89,5 @@ pub(super) fn bought(
         held = next.noise;
     }
     gains.extend(best);
-    Ok(Bought { goals: asked.goals, rounds, gains })
+    Ok(Bought { goals: goal_targets.goals, rounds, gains })
 }

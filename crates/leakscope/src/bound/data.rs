@@ -24,7 +24,7 @@ use leakscope_core::glm::{Family, Minimiser, ModelKind};
 use leakscope_core::pass;
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
-use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
+use leakscope_report::bound::{CurvePoint, Estimation, FromData, MostExposed, SecretBounds, Typical};
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Default for Bounding {
 pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, Attacker::Informed];
 
 /// Reads the table, fits the model and bounds its secret.
-pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<Found> {
+pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<SecretBounds> {
     let loaded = model::load(request, hooks)?;
     let fit = loaded.minimiser(request)?;
     let shaped = loaded.shape(request, &fit, hooks)?;
@@ -115,8 +115,8 @@ impl Game {
         playing.check()?;
         let (secret, mut candidates) = attack::secret(request, &playing, loaded)?;
         let prior = match &bounding.prior {
-            None => Prior::given(secret.prior().to_vec())?,
-            Some(p) if p.len() == candidates.len() => Prior::given(p.clone())?,
+            None => Prior::from_probabilities(secret.prior().to_vec())?,
+            Some(p) if p.len() == candidates.len() => Prior::from_probabilities(p.clone())?,
             Some(p) => {
                 let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
                 return Err(Failure::option(
@@ -181,7 +181,7 @@ pub(crate) fn of_model(
     fit: &Minimiser,
     bounding: &Bounding,
     shaped: Option<&UnitShape>,
-) -> Result<Found> {
+) -> Result<SecretBounds> {
     // Noise that was made for its targets has its own scale.
     let sigma = bounding.sigma.or(shaped.filter(|_| bounding.sigmas.is_empty()).map(|s| s.sigma));
     let bounding = &Bounding { sigma, ..bounding.clone() };
@@ -280,7 +280,7 @@ pub(crate) fn of_model(
         if shape.is_some() { "that has a shape" } else { "on every coefficient" },
         if many { format!(", released {} times", request.releases) } else { String::new() }
     );
-    crate::output::complete(Found {
+    crate::output::complete(SecretBounds {
         candidates: Some(game.prior.candidates()),
         most_likely: Some(game.prior.most_likely()),
         sigma: bounding.sigma,

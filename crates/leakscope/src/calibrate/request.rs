@@ -212,7 +212,7 @@ fn prior(args: &CalibrateRequest) -> Result<Prior> {
         None if args.prior.is_empty() => {
             Err(Failure::option("candidates", "say how many values the secret has, or ⟨prior⟩ P,…"))
         }
-        None => Ok(Prior::given(args.prior.clone())?),
+        None => Ok(Prior::from_probabilities(args.prior.clone())?),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Document {
     Audit(Box<Audit>),
     Balance(Box<Balance>),
     Attack(Box<Attack>),
-    Bound(Box<bound::Found>),
+    Bound(Box<bound::SecretBounds>),
     Release(Box<Release>),
     Training(Box<Training>),
     NetAudit(Box<NetAudit>),

@@ -2,7 +2,7 @@
 
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{Asked, Scored, What, comparable, found};
+use super::measuring::{AuditSubject, MeasurePlan, Scored, audit_leaks, comparable};
 use super::model::{Model, trained_precision};
 use super::table::{Coding, ENCODING, Which, is_table};
 use super::{Device, Precision, ReleaseRequest};
@@ -138,7 +138,7 @@ fn run_in<T: Real>(
     let model = Model::<T>::open(&args.model, "model", args.device)?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", args.device)).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
-    let mut what = what(args, &model, seed)?;
+    let mut plan = plan(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = out.map(|dir| Folder::open(dir, args.format)).transpose()?;
@@ -156,7 +156,7 @@ fn run_in<T: Real>(
     let mut source: Source<T> = match &coding {
         Some(coding) => {
             no_array_options(args)?;
-            what.exact_if_few(model.net.input().len());
+            plan.exact_if_few(model.net.input().len());
             rows(coding, &args.data, ("data", Subset::Training), hooks)?
         }
         None => {
@@ -189,7 +189,7 @@ fn run_in<T: Real>(
     }
     let (files, range, names) = (source.files, source.range, source.names);
     let tabled = args.grid.is_some() || args.superpixels.is_some();
-    let asked = Asked {
+    let subject = AuditSubject {
         model,
         other,
         data,
@@ -199,24 +199,24 @@ fn run_in<T: Real>(
         ids,
         points,
         point_ids,
-        what,
+        plan,
         groups,
         tabled,
         scale,
         seed,
         redact: args.redact,
     };
-    let total = asked.passes();
-    let found = found(asked, &|done| tick(hooks, done, total))?;
-    let mut audit = crate::output::complete(assemble::audit(&found))?;
+    let total = subject.passes();
+    let leaks = audit_leaks(subject, &|done| tick(hooks, done, total))?;
+    let mut audit = crate::output::complete(assemble::audit(&leaks))?;
     let mut written = Vec::new();
     if let Some(folder) = &folder {
         let pictures = match args.pictures {
             false => page::Pictures::default(),
-            true => assemble::pictures(&found, &audit)?,
+            true => assemble::pictures(&leaks, &audit)?,
         };
         let mut pending = Pending::default();
-        pending.tables(assemble::tables(&found, folder)?);
+        pending.tables(assemble::tables(&leaks, folder)?);
         audit.tables = pending.table_names();
         texts(folder, &mut pending, &audit, &pictures)?;
         written = folder.publish(pending)?;
@@ -285,7 +285,7 @@ pub(super) fn texts(
 }
 
 /// What the words ask for, of a model.
-pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64) -> Result<What> {
+pub(super) fn plan<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64) -> Result<MeasurePlan> {
     let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
     let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
     let chosen = sigma.is_some() || trained.is_some();
@@ -322,7 +322,7 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         plis: Plis::Skip,
         ..released.clone()
     });
-    Ok(What { released, plain, chosen, factor: 1.0, maps: false })
+    Ok(MeasurePlan { released, plain, chosen, factor: 1.0, maps: false })
 }
 
 /// The clip that a run trained with; nothing is clipped where it is not known.

@@ -4,8 +4,8 @@
 
 use super::account::summary;
 use super::assemble::{
-    self, Columns, Known, Number, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record, summarised,
-    values,
+    self, Columns, Number, RecordFacts, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record,
+    summarised, values,
 };
 use super::extremes::extremes;
 use super::measuring::Leak;
@@ -100,11 +100,12 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
     let leaks: Vec<Leak> = e.rows.iter().map(|row| leak(row, e)).collect();
     let audit = document(e, &leaks);
     let pictures = pictures(e, &drawn, &audit);
-    let known = |row: &Row| Known { label: row.label.clone(), right: row.right, ..Known::default() };
+    let facts =
+        |row: &Row| RecordFacts { label: row.label.clone(), right: row.right, ..RecordFacts::default() };
     let rows: Vec<assemble::Row<'_>> = leaks
         .iter()
         .zip(&e.rows)
-        .map(|(leak, row)| assemble::Row { leak, known: known(row), compared_plis: None })
+        .map(|(leak, row)| assemble::Row { leak, facts: facts(row), compared_plis: None })
         .collect();
     let labelled = e.rows.iter().all(|r| r.label.is_some());
     let texts = if labelled { vec!["label".to_owned()] } else { vec![] };
@@ -181,10 +182,13 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
     let jacobians: Vec<f64> = e.rows.iter().filter_map(|r| r.jacobian_sensitivity).collect();
     let intervals = dfil_intervals(leaks, of_probes(e.trace));
     let listed = |of: Number, most: bool| -> Vec<Record> {
-        let known =
-            |i: usize| Known { label: e.rows[i].label.clone(), right: e.rows[i].right, ..Known::default() };
+        let facts = |i: usize| RecordFacts {
+            label: e.rows[i].label.clone(),
+            right: e.rows[i].right,
+            ..RecordFacts::default()
+        };
         ends(leaks, of, most)
-            .map(|i| record(&leaks[i], known(i), intervals.get(i).copied(), e.release.noise))
+            .map(|i| record(&leaks[i], facts(i), intervals.get(i).copied(), e.release.noise))
             .collect()
     };
     let n = leaks.len() as f64;

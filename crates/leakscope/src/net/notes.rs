@@ -110,7 +110,7 @@ pub(super) fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
 fn stopping<T: Real>(ended: &Ended<'_, T>) -> Vec<String> {
     let (config, exact, mut out) = (ended.run.config(), ended.exact, vec![]);
     if let Some(why) = &ended.failure {
-        let (seen, kept) = (ended.run.seen(), ended.run.steps());
+        let (seen, kept) = (ended.run.released_steps(), ended.run.steps());
         let counted = match config.privacy {
             Some(_) if seen > kept => format!(
                 " That it stopped was decided on numbers with noise; what is stated counts all {}, those that were taken back \

@@ -135,7 +135,7 @@ pub(crate) fn train<'d, T: Real>(
                     back.perturb(how, public)?;
                 }
                 // the noisy steps that are taken back were seen: they are what decided it
-                back.count_seen(run.seen());
+                back.count_seen(run.released_steps());
                 let exact = progress.exact;
                 progress = Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?;
                 (run, progress.exact) = (back, exact);

@@ -19,7 +19,7 @@ use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
 /// What a statement says that was not prepared before its noise was drawn.
-pub(super) struct Said {
+pub(super) struct Particulars {
     pub(super) composed: Composed,
     pub(super) coefficients: Vec<(String, f64)>,
     pub(super) created: String,
@@ -30,8 +30,13 @@ pub(super) struct Said {
 }
 
 /// The statement and the owner's copy of a release.
-pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
-    let Said { composed, coefficients, created, stated, tell } = said;
+pub(super) fn owned(
+    request: &Request,
+    terms: &Terms,
+    prepared: &Prepared,
+    particulars: Particulars,
+) -> Result<Owned> {
+    let Particulars { composed, coefficients, created, stated, tell } = particulars;
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
     let (sigma, noise, (eta_mean, eta_max)) =
         (prepared.sigma(), prepared.covariances()?, prepared.measured());
@@ -85,9 +90,9 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
         eta: prepared.eta,
         tell: Some(stated),
         composed,
-        given: given(request, terms, &loaded.encoding),
+        given: public_inputs(request, terms, &loaded.encoding),
         read_off: read_off(request, terms, prepared),
-        known: known(terms),
+        known: attacker_knowledge(terms),
         assumed: assumed(request, prepared),
         precision: inference::precision(&prepared.fitted, &noise, &coefficients)?,
         coefficients: coefficients.into_iter().collect(),
@@ -118,7 +123,7 @@ fn units(fitted: &Fitted) -> BTreeMap<String, Unit> {
 }
 
 /// What somebody gave, and so is public.
-fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
+fn public_inputs(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
     let mut list = vec![format!(
         "The target `{}`, the model ({}, λ = {}) and its columns by name.",
         encoding.target.name,
@@ -288,7 +293,7 @@ fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> String {
     }
 }
 
-fn known(terms: &Terms) -> Vec<String> {
+fn attacker_knowledge(terms: &Terms) -> Vec<String> {
     let training = match terms.balance {
         0 => "How the model was trained: family, penalty, weights, encoding.".to_owned(),
         n => format!(

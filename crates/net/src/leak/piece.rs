@@ -4,7 +4,7 @@ use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trac
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, Told},
+    device::{Accounts, Buf, Clips, Device, StepMeasures},
     error::{Error, Result},
     lanczos::{Bases, Stop},
     layer::Draws,
@@ -276,8 +276,9 @@ pub(super) fn account<T: Real>(
     if let (Some(sums), Some(clips)) = (&sums, &p.far) {
         let records = dev.upload_index(&ids.iter().map(|&i| i as u32).collect::<Vec<u32>>());
         let label = (what.label == Label::Secret).then_some(&label);
-        let told = Told { records: &records, probes: (sums, probes), pulled: (&input, label), clips };
-        dev.account(&told, accounts);
+        let measures =
+            StepMeasures { records: &records, probes: (sums, probes), pulled: (&input, label), clips };
+        dev.account(&measures, accounts);
     }
     pulled.recycle(dev);
     p.primal.recycle(dev);

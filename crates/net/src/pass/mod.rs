@@ -2,7 +2,7 @@
 //! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
 //! their order, and backwards in its reverse.
 
-mod given;
+mod from_delta;
 mod moving;
 mod plain;
 mod values;

@@ -107,9 +107,9 @@ impl Lpips {
             let need = "LPIPS is of images with 1 or 3 channels";
             return Err(Error::DoesNotChain { layer: 0, kind: "LPIPS", found: shape.dims(), need });
         };
-        let seen = |values: &[f64]| seen(values, [height, width, channels], range);
-        let ([h, w], x) = seen(record);
-        let (_, y) = seen(reconstruction);
+        let network_input = |values: &[f64]| network_input(values, [height, width, channels], range);
+        let ([h, w], x) = network_input(record);
+        let (_, y) = network_input(reconstruction);
         let net = self.network(h, w)?;
         let mut sum = 0.0;
         for (value, weights) in BEHIND.iter().zip(&self.linear) {
@@ -163,7 +163,11 @@ fn apart(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
 }
 
 /// A picture as the network sees it: three channels, scaled, large enough.
-fn seen(values: &[f64], [height, width, channels]: [usize; 3], range: Range) -> ([usize; 2], Vec<f64>) {
+fn network_input(
+    values: &[f64],
+    [height, width, channels]: [usize; 3],
+    range: Range,
+) -> ([usize; 2], Vec<f64>) {
     let unit = |v: f64| 2.0 * (v - range.low) / range.width() - 1.0;
     let three: Vec<f64> = (0..height * width)
         .flat_map(|at| (0..3).map(move |c| at * channels + c.min(channels - 1)))

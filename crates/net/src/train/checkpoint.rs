@@ -56,8 +56,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(key) = self.source.to_hex() {
             file.metadata.insert(KEY.to_owned(), key);
         }
-        if self.seen() > self.step {
-            file.metadata.insert(SEEN.to_owned(), self.seen().to_string());
+        if self.released_steps() > self.step {
+            file.metadata.insert(SEEN.to_owned(), self.released_steps().to_string());
         }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());

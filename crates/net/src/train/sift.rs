@@ -39,7 +39,7 @@ pub(super) fn sift<R>(
 }
 
 /// What a step told of records.
-pub(super) struct Told {
+pub(super) struct StepLeak {
     measures: Measures,
     /// Records that took part and whose leakage is not finite: of their accounts nothing is known any more.
     unknown: Vec<usize>,
@@ -51,7 +51,7 @@ enum Measures {
     Far(Box<Accounts>),
 }
 
-impl Told {
+impl StepLeak {
     /// Adds it to the accounts.
     pub(super) fn keep(self, tracker: &mut Tracker) {
         match self.measures {
@@ -99,16 +99,16 @@ impl<T: Real> Trainer<'_, T> {
     }
 
     /// What this step tells of the records that are followed or drawn.
-    pub(super) fn told(
+    pub(super) fn step_leak(
         &self,
         drawn: &[usize],
         spending: Option<&Spending>,
         added: Option<&Added<T>>,
-    ) -> Result<Told> {
+    ) -> Result<StepLeak> {
         let (Some(tracker), Some(privacy), Some(probes)) =
             (&self.tracker, self.config.privacy, self.config.tracking.probes())
         else {
-            return Ok(Told { measures: Measures::Near(Vec::new()), unknown: Vec::new() });
+            return Ok(StepLeak { measures: Measures::Near(Vec::new()), unknown: Vec::new() });
         };
         // other probes at every step
         let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -147,7 +147,7 @@ impl<T: Real> Trainer<'_, T> {
         };
         // without a finite gradient it takes part with zero, and gives nothing away
         let unknown = left.into_iter().filter(|i| self.norms(&[*i], added).is_ok()).collect();
-        Ok(Told { measures, unknown })
+        Ok(StepLeak { measures, unknown })
     }
 
     /// What records (or units) would release: the lengths of their clipped gradients.

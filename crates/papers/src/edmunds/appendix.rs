@@ -2,7 +2,7 @@
 //! λ = 10⁶; of each the norms, accuracy and dFIL, and for every step the gradients on their two principal components and their
 //! cosine with the perturbation. A.29 is the first step of a perturbation without batch norm.
 
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::informed::{CLIP, Pool, Ran, SIGMA, pool, said_of, start, train, trained, usual};
 use super::run::records;
@@ -90,7 +90,7 @@ fn principal(rows: &[f64], width: usize) -> Result<(Vec<[f64; 2]>, [f64; 2])> {
     let off: Vec<f64> = rows.iter().zip(mean.iter().cycle()).map(|(v, m)| v - m).collect();
     let mut square = vec![0.0; width * width];
     matmul_transposed(&off, &off, (width, n, width), &mut square);
-    let (values, vectors) = symmetric_eigen(&square, width).map_err(said)?;
+    let (values, vectors) = symmetric_eigen(&square, width).map_err(failure_of)?;
     let along = |r: &[f64], k: usize| r.iter().enumerate().map(|(j, v)| v * vectors[j * width + k]).sum();
     let second = usize::from(width > 1);
     let places = off.chunks_exact(width).map(|r| [along(r, 0), along(r, second)]).collect();

@@ -1,7 +1,7 @@
 //! Tables 3.4 and A.1, figure 3.4: digits 0 and 1, one logit, full batches: the models that the informed adversary attacks.
 
 use super::super::data::{Images, digits};
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::batch_norm;
 use super::epsilon;
@@ -84,10 +84,10 @@ pub(super) fn train(
     let d = pool.images.size();
     let theta = start(d, seed);
     let keep = trained(&theta, half);
-    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(said)?;
+    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(failure_of)?;
     let single: Vec<f32> = theta.iter().map(|v| *v as f32).collect();
-    let mut net = Network::<f32>::with_parameters(spec, &single).map_err(said)?;
-    net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(said)?;
+    let mut net = Network::<f32>::with_parameters(spec, &single).map_err(failure_of)?;
+    net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(failure_of)?;
     let data = records(&pool.images, public, known, 1)?;
     let lesson = records(&pool.images, 0, public, 1)?;
     let test = records(&pool.test, 0, pool.test.labels.len(), 1)?;
@@ -105,23 +105,23 @@ pub(super) fn train(
         divisor: None,
         filter: None,
     };
-    let mut trainer = Trainer::new(net, &data, config).map_err(said)?;
+    let mut trainer = Trainer::new(net, &data, config).map_err(failure_of)?;
     if let Some(how) = how {
-        trainer.perturb(how, &lesson).map_err(said)?;
+        trainer.perturb(how, &lesson).map_err(failure_of)?;
     }
     let leaked = |trainer: &Trainer<'_, f32>| -> Result<Option<Leaked>> {
-        let budgets = trainer.budgets().map_err(said)?;
+        let budgets = trainer.budgets().map_err(failure_of)?;
         let dfil: Vec<f64> = budgets.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
         Ok(Leaked::of(&dfil))
     };
     let (mut perturbed, mut added, mut path) = (vec![], vec![], vec![]);
     for _ in 0..steps {
         context.check()?;
-        let theta = trainer.network().parameters().map_err(said)?;
-        trainer.step().map_err(said)?;
+        let theta = trainer.network().parameters().map_err(failure_of)?;
+        trainer.step().map_err(failure_of)?;
         perturbed.extend(trainer.perturbed());
         added.extend(trainer.added().map(<[f64]>::to_vec));
-        let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
+        let accuracy = evaluate(trainer.network(), &test).map_err(failure_of)?.accuracy.unwrap_or(f64::NAN);
         path.push(Behind { theta, accuracy, dfil: leaked(&trainer)? });
     }
     let (accuracy, dfil) = path.last().map_or((f64::NAN, None), |b| (b.accuracy, b.dfil));
@@ -303,7 +303,7 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
     let spread = batch_norm::spread(&lesson, 24, context.seed)?;
     found.rows.extend(spread.rows());
-    found.method.push(spread.said());
+    found.method.push(spread.conclusion());
     found.method.push(
         "The network here reads the image alone, standardised by constants, with one hidden layer of 64: the thesis’s has two \
          convolutions and reads label, parameters and gradient besides."
@@ -349,7 +349,7 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
     let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
     let spread = batch_norm::spread(&lesson, 24, context.seed)?;
     found.rows.extend(spread.rows());
-    found.method.push(spread.said());
+    found.method.push(spread.conclusion());
     found.figures.push(Figure {
         file: "edmunds-fig3.4".into(),
         title: "Figure 3.4: cosine of the perturbation with the average public gradient".into(),

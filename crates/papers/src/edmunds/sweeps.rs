@@ -1,7 +1,7 @@
 //! Figures 3.1 and 3.2: the share of public records, and λ.
 
 use super::super::data::digits;
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::run::{BATCH, Effort, Method, Outcome, Split, accuracy, pretrained, run, split};
@@ -17,7 +17,7 @@ use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, P
 fn started(context: &Context<'_>, share: f64, effort: Effort) -> Result<(Split, Network<f32>)> {
     let images = digits(context)?;
     let split = split(&images, share, effort)?;
-    let spec = preset("linear", Shape::Image(images.0.shape), 10).map_err(said)?;
+    let spec = preset("linear", Shape::Image(images.0.shape), 10).map_err(failure_of)?;
     let start = pretrained(context, &spec, (&split.public, &RECIPE), context.seed)?;
     Ok((split, start))
 }
@@ -56,7 +56,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
     const SHARES: [(f64, f64); 5] =
         [(0.5, 20.5318), (0.2, 18.4916), (0.1, 18.0058), (0.05, 17.8031), (0.01, 17.6615)];
     let effort = Effort::small(context);
-    let mut found = Findings { method: vec![effort.said(context)], ..Findings::default() };
+    let mut found = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let mut series: Vec<(String, Vec<[f64; 3]>)> =
         ["DPSGD", "Prune", "FIM, as in the thesis"].map(|n| (n.to_owned(), vec![])).to_vec();
     // of the smallest share, in the end
@@ -111,7 +111,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
 pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
     const LAMBDAS: [f64; 5] = [1.0, 10.0, 100.0, 1e3, 1e4];
     let effort = Effort::small(context);
-    let mut found = Findings { method: vec![effort.said(context)], ..Findings::default() };
+    let mut found = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let (split, start) = started(context, 0.5, effort)?;
     let mut series = vec![];
     for (name, variant) in [("as in the thesis", Variant::Thesis), ("average", Variant::Average)] {

@@ -1,7 +1,7 @@
 //! Tables 3.1 to 3.3: accuracy against dFIL of DP-SGD, pruned, and perturbed.
 
 use super::super::data::{Images, digits, photographs};
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::leaked::{COLUMNS, Leaked, reading};
@@ -145,7 +145,7 @@ fn table(
     };
     let split = split(&images, published.share, effort)?;
     let recipe = &published.recipe;
-    let spec = preset(published.network, Shape::Image(images.0.shape), 10).map_err(said)?;
+    let spec = preset(published.network, Shape::Image(images.0.shape), 10).map_err(failure_of)?;
     let networks: Vec<Network<f32>> = (context.seed..context.seed + effort.runs[0])
         .map(|seed| pretrained(context, &spec, (&split.public, recipe), seed))
         .collect::<Result<_>>()?;
@@ -156,7 +156,7 @@ fn table(
             format::count(split.private.len() as u64),
             format::count(split.test.len() as u64)
         )],
-        method: vec![effort.said(context), METHOD.into()],
+        method: vec![effort.description(context), METHOD.into()],
         ..Findings::default()
     };
     let private = published.records - (published.share * published.records as f64) as usize;

@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "leakscope.bound/1";
 
 /// Everything that `bound` found about one secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct SecretBounds {
     /// [`SCHEMA`].
     pub schema: String,
     /// Version of Leakscope that wrote it.
@@ -68,7 +68,7 @@ pub struct Found {
     pub redact: bool,
 }
 
-impl Found {
+impl SecretBounds {
     /// Whether it tells about a table, and is for the owner of it alone.
     pub fn is_owners(&self) -> bool {
         self.counted || self.data.is_some()

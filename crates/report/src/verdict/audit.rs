@@ -6,7 +6,7 @@ use super::{
     headline, in_noise, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Duplicates, Label, Limit, SigmaSource};
-use crate::document::bound::Found;
+use crate::document::bound::SecretBounds;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
 use crate::document::tell::{Tell, Told};
@@ -57,7 +57,7 @@ pub(crate) fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
-pub(crate) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
+pub(crate) fn of_secret(found: &SecretBounds) -> (Option<Success>, Option<Success>) {
     let baseline = found.most_likely.unwrap_or(0.0);
     let easiest = found.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
     let success = easiest.or_else(|| found.bounds.first().map(|b| b.success));
@@ -86,7 +86,7 @@ fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>, Option<f64>) {
 pub(super) fn worst(told: &Told) -> f64 {
     let among =
         told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
-    among.map_or(told.worst, |s| told.worst.max(s.told()))
+    among.map_or(told.worst, |s| told.worst.max(s.told_of_two()))
 }
 
 /// What an audit prints.

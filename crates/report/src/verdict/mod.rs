@@ -94,7 +94,7 @@ pub struct Success {
 
 impl Success {
     /// The same on the scale of two equally likely possibilities: half the share of what was left to gain, above ½.
-    pub fn told(self) -> f64 {
+    pub fn told_of_two(self) -> f64 {
         let left = 1.0 - self.baseline;
         if left <= 0.0 {
             // Nothing is left to guess.
@@ -117,7 +117,7 @@ impl Success {
 
     /// Whether a page may be green by it: the rule of [`decide`].
     pub(crate) fn is_calm(self, protect_at: f64) -> bool {
-        self.told() <= protect_at && self.odds() <= EPSILON_CALM.exp()
+        self.told_of_two() <= protect_at && self.odds() <= EPSILON_CALM.exp()
     }
 }
 

@@ -23,7 +23,7 @@ pub use shapes::{Shapes, facts_at};
 
 use crate::document::attack::AttackResult;
 use crate::document::audit::{Audit, Label, Limit, Record, SigmaSource};
-use crate::document::bound::Found;
+use crate::document::bound::SecretBounds;
 use crate::document::noise::Inference;
 use crate::document::tell::{AmongAll, Told};
 use crate::words;
@@ -193,7 +193,7 @@ fn move_told(told: &mut Told, k: f64) {
 }
 
 /// A secret at the nearest noise on its curve that is no larger.
-fn move_secret(found: &mut Found, seen: f64) {
+fn move_secret(found: &mut SecretBounds, seen: f64) {
     let Some(data) = &mut found.data else {
         found.bounds.iter_mut().for_each(|b| {
             b.success = 1.0;

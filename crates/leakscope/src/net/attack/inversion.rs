@@ -232,7 +232,7 @@ pub struct InversionOutcome {
 
 /// What is attacked where no records are known.
 #[derive(Debug)]
-pub enum Given<T> {
+pub enum Update<T> {
     /// A gradient, in the order of the network's tensors.
     Gradient(Vec<T>),
     /// Weights after local steps.
@@ -262,7 +262,7 @@ fn run_in<T: Real>(
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
     let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
     let given = match (&request.gradient, &request.after) {
-        (Some(file), _) => Some(Given::Gradient(read_gradient(&subject.model.net, file)?)),
+        (Some(file), _) => Some(Update::Gradient(read_gradient(&subject.model.net, file)?)),
         (None, Some(folder)) => {
             let after = Model::<T>::open(folder, "after", request.device)?;
             if after.net.spec() != subject.model.net.spec() {
@@ -270,7 +270,7 @@ fn run_in<T: Real>(
                     "it is another network than that of ⟨model⟩: give the same one after some steps";
                 return Err(Failure::option("after", message));
             }
-            Some(Given::After(after.net.parameters()?))
+            Some(Update::After(after.net.parameters()?))
         }
         (None, None) => None,
     };
@@ -311,7 +311,7 @@ pub fn write(outcome: &InversionOutcome, out: &Path, format: RecordsFormat) -> R
 pub fn attack<T: Real>(
     request: &InversionRequest,
     subject: Subject<T>,
-    given: Option<Given<T>>,
+    given: Option<Update<T>>,
     hooks: &Hooks,
 ) -> Result<InversionOutcome> {
     request.check()?;
@@ -471,11 +471,11 @@ fn read_gradient<T: Real>(net: &Network<T>, file: &Path) -> Result<Vec<T>> {
 fn of_given<T: Real>(
     request: &InversionRequest,
     model: &Model<T>,
-    given: Given<T>,
+    given: Update<T>,
     seed: u64,
     hooks: &Hooks,
 ) -> Result<InversionOutcome> {
-    let flag = if matches!(given, Given::Gradient(_)) { "gradient" } else { "after" };
+    let flag = if matches!(given, Update::Gradient(_)) { "gradient" } else { "after" };
     let named = |e: leakscope_net::Error| Failure::option(flag, e);
     let clip = request.release.clip()?.unwrap_or_else(|| clip_of(model.training.as_ref()));
     let scale = model.training.as_ref().map(|t| t.data.normalize);
@@ -488,8 +488,8 @@ fn of_given<T: Real>(
         Inversion { objective: objective(request.objective, mechanism), ..request.how(range, clip, seed) };
     let half;
     let (net, gradient) = match given {
-        Given::Gradient(gradient) => (&model.net, gradient),
-        Given::After(after) => {
+        Update::Gradient(gradient) => (&model.net, gradient),
+        Update::After(after) => {
             let (middle, moved) = half_way(&model.net, &after).map_err(named)?;
             half = middle;
             (&half, moved)

@@ -3,14 +3,14 @@
 use super::figure::{claims, drawn};
 use crate::document::attack::AttackResult;
 use crate::document::audit::Audit;
-use crate::document::bound::{Found, Row};
+use crate::document::bound::{Row, SecretBounds};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
 use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
-pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
+pub(super) fn secret(audit: &Audit, found: &SecretBounds) -> Html {
     let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return Html::new() };
     let name = &data.secret.name;
     let mut lead = String::new();
