@@ -21,7 +21,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
     let linear = line.fit(Family::Linear, 0.0)?;
     let logistic = lines.fit(Family::Logistic, TOY_L2)?;
     let (eta_line, eta_lines) = (toy::eta(&linear, &line)?, toy::eta(&logistic, &lines)?);
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec![
             "nine points about y = 5x and the outlier (0, −8)".into(),
             "class 1 on x₁ = x₂, class 0 on x₁ = x₂ + 1, ten points each, and an outlier of class 1 at (5, 1.5)".into(),
@@ -32,16 +32,16 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         ],
         ..Findings::default()
     };
-    for (what, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
+    for (model, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
         let (outlier, rest) = split_last(eta);
         let largest = ascending(rest).last().copied().unwrap_or(0);
         let most = rest.get(largest).copied().unwrap_or(0.0);
-        found.rows.push(Row::ours(format!("{what}: η of the outlier"), outlier));
-        found.rows.push(Row::ours(format!("{what}: largest η of the others"), most));
+        findings.rows.push(Row::ours(format!("{model}: η of the outlier"), outlier));
+        findings.rows.push(Row::ours(format!("{model}: largest η of the others"), most));
         let x: Vec<String> =
             points.x[largest].iter().rev().skip(1).rev().map(|v| format::setting(*v)).collect();
-        found.claims.push(Claim::new(
-            format!("{what}: the outlier has a much larger η than all other points."),
+        findings.claims.push(Claim::new(
+            format!("{model}: the outlier has a much larger η than all other points."),
             outlier > 1.5 * most,
             format!(
                 "{} against at most {}, which the point at x = {} has.",
@@ -58,7 +58,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         .flat_map(|i| (0..n).map(move |j| (i, j)))
         .filter(|&(i, j)| residual(i) < residual(j) && eta_line[i] > eta_line[j])
         .count();
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "It is not completely true that points closer to the line have a lower η.",
         swapped > 0,
         format!("{swapped} pairs of ordinary points are ordered the other way: leverage counts as well."),
@@ -70,7 +70,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         p.x.iter().zip(&p.y).filter(|(_, y)| **y == class).map(|(x, _)| [x[0], x[1]]).collect()
     };
     let note = |at: [f64; 2], eta: f64| (at, format!("η = {}", format::number(eta)));
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-toy".into(),
         title: "Figures 6.1 and 6.2: η of every point".into(),
         caption: "The line is the fitted model, on the right where both classes are equally probable.".into(),
@@ -106,7 +106,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
             },
         ],
     });
-    Ok(found)
+    Ok(findings)
 }
 
 fn split_last(values: &[f64]) -> (f64, &[f64]) {
@@ -154,7 +154,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         ("linear", toy::line(context.seed), Family::Linear),
         ("logistic", toy::two_lines(), Family::Logistic),
     ];
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec!["the two toy data sets of §6.1".into()],
         method: vec![
             format!("{STEPS} iterations at σ = 0.1; the best iteration of each variant is kept."),
@@ -192,14 +192,16 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
                 notes: vec![],
             },
         });
-        found.rows.push(Row::ours(format!("{name}, weighted: spread of η, best iteration"), last(&weighted)));
-        found
+        findings
+            .rows
+            .push(Row::ours(format!("{name}, weighted: spread of η, best iteration"), last(&weighted)));
+        findings
             .rows
             .push(Row::ours(format!("{name}, unweighted: spread of η, best iteration"), last(&unweighted)));
         let outlier = points.y.len() - 1;
         let weight = weighted.weights[outlier];
-        found.rows.push(Row::ours(format!("{name}, weighted: weight of the outlier (mean 1)"), weight));
-        found.claims.push(Claim::new(
+        findings.rows.push(Row::ours(format!("{name}, weighted: weight of the outlier (mean 1)"), weight));
+        findings.claims.push(Claim::new(
             format!("{name}: the unweighted variant does not equalise η."),
             last(&unweighted) > 0.05,
             format!(
@@ -209,7 +211,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
         let least = weighted.weights.iter().copied().fold(f64::INFINITY, f64::min);
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{name}: the model largely disregards the outlier, its weight gets lower and lower."),
             weight < 0.5,
             format!(
@@ -224,12 +226,12 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
             let with = sensitivity(points, (*family, penalty), &weighted.weights, outlier)?;
             let geometry = Geometry::new(&weighted.fit, &[], Release { label_secret: true, ..UNIT })?;
             let h = label_sensitivity(&geometry, points, outlier)?;
-            found
+            findings
                 .rows
                 .push(Row::ours("linear: movement of the refitted model per unit of the outlier's y", with));
-            found.rows.push(Row::ours("linear: the same by the formula with the weight", weight * h));
-            found.rows.push(Row::ours("linear: the same by the formula without the weight", h));
-            found.claims.push(Claim::new(
+            findings.rows.push(Row::ours("linear: the same by the formula with the weight", weight * h));
+            findings.rows.push(Row::ours("linear: the same by the formula without the weight", h));
+            findings.claims.push(Claim::new(
                 "§7.3: weighting η only changes the calculation; an attacker would not use the weights.",
                 (with / h - 1.0).abs() < 0.05,
                 format!(
@@ -255,14 +257,14 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         },
     }];
     panels.extend(bars);
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-reweighting".into(),
         title: "Figures 6.4 to 6.7: reweighting with and without the weights".into(),
         caption: "The weighted variant equalises η; the unweighted one follows a quantity that weights cannot equalise."
             .into(),
         panels,
     });
-    Ok(found)
+    Ok(findings)
 }
 
 /// `‖H⁻¹x‖` of a point.

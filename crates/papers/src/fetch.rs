@@ -106,7 +106,7 @@ pub fn get(set: Set, out: &Path, from: Option<&str>, say: impl Fn(&str)) -> Resu
 fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
     let wrong = |path: &Path, found: String, expected: String| {
         Failure::Message(format!(
-            "{} is there, but {found}, expected {expected}: it is damaged or another file. Remove it, and run this again",
+            "{} is there, but {sum}, expected {expected}: it is damaged or another file. Remove it, and run this again",
             path.display()
         ))
     };
@@ -115,9 +115,9 @@ fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
         if !target.is_file() {
             return Ok(false);
         }
-        let found = checksum(&target)?;
-        if found != file.sha256 {
-            return Err(wrong(&target, format!("its SHA-256 is {found}"), file.sha256.into()));
+        let sum = checksum(&target)?;
+        if sum != file.sha256 {
+            return Err(wrong(&target, format!("its SHA-256 is {sum}"), file.sha256.into()));
         }
         say(&format!("{} is there, and right", target.display()));
         return Ok(true);
@@ -144,20 +144,20 @@ fn get_one(file: &Remote, address: &str, folder: &Path, say: &impl Fn(&str)) -> 
     let url = format!("{address}/{}", file.name);
     let part = folder.join(format!("{}.part", file.name));
     let resumed = part.is_file();
-    let mut found = match download(&url, &part)? {
+    let mut sum = match download(&url, &part)? {
         Came::All => checksum(&part)?,
         Came::CannotResume => String::new(),
     };
-    if found != file.sha256 && resumed {
+    if sum != file.sha256 && resumed {
         // The part was of another file, or the server cannot go on from it: once more from the start.
         let _ = fs::remove_file(&part);
         download(&url, &part)?;
-        found = checksum(&part)?;
+        sum = checksum(&part)?;
     }
-    if found != file.sha256 {
+    if sum != file.sha256 {
         let _ = fs::remove_file(&part);
         return Err(Failure::Message(format!(
-            "{}: its SHA-256 is {found}, expected {}: it was damaged on the way or is another file, and was removed. \
+            "{}: its SHA-256 is {sum}, expected {}: it was damaged on the way or is another file, and was removed. \
              Try again, or fetch it from a mirror with --from",
             file.name, file.sha256
         )));
@@ -238,7 +238,7 @@ fn checksum(path: &Path) -> Result<String> {
 
 /// Takes the `.bin` files out of a gzipped archive (POSIX tar: headers of 512 bytes, contents padded to that).
 fn unpack(archive: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
-    let bad = |what: &str| Failure::Message(format!("{}: {what}", archive.display()));
+    let bad = |problem: &str| Failure::Message(format!("{}: {problem}", archive.display()));
     let file = fs::File::open(archive).map_err(|e| bad(&format!("cannot read it: {e}")))?;
     let mut bytes = vec![];
     flate2::read::MultiGzDecoder::new(file)

@@ -104,18 +104,18 @@ impl Penalised {
         let unit = summary(&eta).mean;
         let sigmas = levels.iter().map(|level| unit / level).collect();
         let both = vec![Attacker::WhiteBox, Attacker::BlackBox];
-        let found = attack::run(&request, &playing(SECRET, sigmas, context.trials, both), context.hooks)?;
+        let outcome = attack::run(&request, &playing(SECRET, sigmas, context.trials, both), context.hooks)?;
         context.check()?;
         let name = format!("λ = {}", format::setting(l2));
         let curve = |attack: Attacker| {
-            let mine: Vec<_> = found.results.iter().filter(|r| r.attack == attack).collect();
+            let mine: Vec<_> = outcome.results.iter().filter(|r| r.attack == attack).collect();
             PointSeries {
                 name: name.clone(),
                 points: mine.iter().map(|r| [r.eta_mean, r.accuracy.value]).collect(),
                 intervals: mine.iter().map(|r| [r.accuracy.ci_low, r.accuracy.ci_high]).collect(),
             }
         };
-        let errors = found
+        let errors = outcome
             .utility
             .as_ref()
             .map(|u| (u.points.iter().map(|(sigma, mse)| [unit / sigma, *mse]).collect(), u.without_noise));
@@ -123,7 +123,7 @@ impl Penalised {
         Ok(Self {
             l2,
             columns,
-            baseline: found.baseline.accuracy,
+            baseline: outcome.baseline.accuracy,
             white: curve(Attacker::WhiteBox),
             black: curve(Attacker::BlackBox),
             error: PointSeries::new(name, points),
@@ -150,7 +150,7 @@ impl Penalised {
     }
 
     fn rows(&self, note: &str, eta: f64) -> Vec<Row> {
-        let name = |what: &str| format!("λ = {}{note}: {what}", format::setting(self.l2));
+        let name = |quantity: &str| format!("λ = {}{note}: {quantity}", format::setting(self.l2));
         let there = format!("at mean η = {}", format::setting(eta));
         vec![
             Row::ours(name("mean η at σ = 1"), self.mean_eta()),

@@ -40,10 +40,10 @@ impl Equalised {
             tolerance: 0.0,
             sigma: SIGMA,
         };
-        let found = balance::run(request, &balancing, None, context.hooks, |_| {})?.balance;
+        let document = balance::run(request, &balancing, None, context.hooks, |_| {})?.balance;
         context.check()?;
         let curve = |title: &str, of: fn(&leakscope_report::balance::Step) -> f64| {
-            PointSeries::new(title, found.iterations.iter().map(|s| [s.iteration as f64, of(s)]).collect())
+            PointSeries::new(title, document.iterations.iter().map(|s| [s.iteration as f64, of(s)]).collect())
         };
         let eta = vec![
             curve("largest", |s| s.eta_max),
@@ -65,8 +65,8 @@ impl Equalised {
                 intervals: mine.iter().map(|d| [d.accuracy.ci_low, d.accuracy.ci_high]).collect(),
             });
         }
-        let spread = found.iterations.last().map_or(f64::NAN, |s| s.spread());
-        Ok(Self { columns: found.coefficients.len(), spread, eta, deciles })
+        let spread = document.iterations.last().map_or(f64::NAN, |s| s.spread());
+        Ok(Self { columns: document.coefficients.len(), spread, eta, deciles })
     }
 
     /// Accuracy of the lowest and of the highest decile.

@@ -30,12 +30,12 @@ fn attacked(
     (wanted, iterations, range): (usize, usize, Range),
 ) -> Result<Vec<Attacked>> {
     let measured: Vec<usize> = (0..set.len().min(if context.synthetic { 100 } else { 1000 })).collect();
-    let what = Measure {
+    let measures = Measure {
         trace: Trace::Skip,
         plis: Plis::Record,
         ..Measure::new(clip, if sigma > 0.0 { sigma } else { 1.0 }, 1)
     };
-    let mut leaks = measure(net, set, &measured, &what).map_err(failure_of)?;
+    let mut leaks = measure(net, set, &measured, &measures).map_err(failure_of)?;
     leaks.sort_by(|a, b| a.plis.unwrap_or(0.0).total_cmp(&b.plis.unwrap_or(0.0)));
     // evenly over the ranks, from the lowest to the highest
     let last = leaks.len().saturating_sub(1);
@@ -45,9 +45,9 @@ fn attacked(
     let sights =
         gradients(net, set, &batches, Mechanism { clip, sigma }, context.seed).map_err(failure_of)?;
     let how = Inversion { iterations, clip, ..Inversion::published(range, context.seed) };
-    let found = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(failure_of)?;
+    let reconstructions = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(failure_of)?;
     context.check()?;
-    let each = chosen.iter().zip(&found).map(|(&i, r)| {
+    let each = chosen.iter().zip(&reconstructions).map(|(&i, r)| {
         let record: Vec<f64> = set.record(leaks[i].record).iter().map(|&v| f64::from(v)).collect();
         Ok(Attacked {
             plis: leaks[i].plis.unwrap_or(0.0),
@@ -106,11 +106,11 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         momentum: 0.9,
     };
     let (plain, _) = train(context, &spec, &set, schedule(open, 64.0, 0.05), None)?;
-    let found = attacked(context, &plain, &set, (Clip::None, 0.0), (records, iterations, range))?;
+    let attacks = attacked(context, &plain, &set, (Clip::None, 0.0), (records, iterations, range))?;
     let clip = Clip::Gelu { bound: 1.0 };
     let (dp, sigma) = train(context, &spec, &set, schedule(private, 512.0, 0.3), Some((1.0, 1e-5, clip)))?;
     let hidden = attacked(context, &dp, &set, (clip, sigma), (records.min(8), iterations, range))?;
-    let (first, last) = match (found.first(), found.last()) {
+    let (first, last) = match (attacks.first(), attacks.last()) {
         (Some(a), Some(b)) => (a, b),
         _ => return Err(leakscope::Failure::Message("no record was attacked".into())),
     };
@@ -124,8 +124,8 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         Row::ours("lowest PLIS", first.plis),
         Row::ours("highest PLIS", last.plis),
     ];
-    let plis: Vec<f64> = found.iter().map(|a| a.plis).collect();
-    let similar: Vec<f64> = found.iter().map(|a| a.ssim).collect();
+    let plis: Vec<f64> = attacks.iter().map(|a| a.plis).collect();
+    let similar: Vec<f64> = attacks.iter().map(|a| a.ssim).collect();
     let correlation = rank_correlation(&plis, &similar);
     if let Some((rho, _)) = correlation {
         rows.push(Row::ours("rank correlation of PLIS and SSIM", seen(rho)));
@@ -151,13 +151,13 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
             format!(
                 "Rank correlation {} over {} records (95%: {} to {}).",
                 format::number(rho),
-                found.len(),
+                attacks.len(),
                 format::number(low),
                 format::number(high)
             ),
         ));
     }
-    let points = found.iter().map(|a| [a.plis, a.ssim]).collect();
+    let points = attacks.iter().map(|a| [a.plis, a.ssim]).collect();
     Ok(Findings {
         data: vec![format!("PneumoniaMNIST: {} training X-rays", format::count(set.len() as u64))],
         rows,

@@ -81,7 +81,7 @@ fn plis(
         true => (&pair.private, Clip::Gelu { bound: CLIP }),
         false => (&pair.open, Clip::None),
     };
-    let what = Measure {
+    let measures = Measure {
         shift: None,
         clip,
         sigma: if private { pair.sigma } else { 1.0 },
@@ -92,7 +92,7 @@ fn plis(
         signal: Signal::Released,
         seed: 1,
     };
-    measure(net, data, records, &what).map_err(failure_of)
+    measure(net, data, records, &measures).map_err(failure_of)
 }
 
 /// What is no more than this share of the largest PLIS under DP counts as zero: beyond the clip a gradient hardly moves

@@ -374,7 +374,7 @@ impl<'a> Game<'a> {
             let noisy = z + sigma * space.projected[k * t + trial];
             let scale = omega * self.fit.family.terms(noisy, y).r;
             let g = |j: usize| scale * x[j] - gradient[j * t + trial];
-            let found = if self.fit.penalty.intercept {
+            let nearest = if self.fit.penalty.intercept {
                 let scale = g(p - 1);
                 self.secret.nearest(|j| g(first + j) / scale)
             } else {
@@ -386,7 +386,7 @@ impl<'a> Game<'a> {
                     .filter_map(|scale| self.secret.nearest(|j| g(first + j) / scale))
                     .min_by(|a, b| a.1.total_cmp(&b.1))
             };
-            space.guess[trial] = found.map_or(self.secret.most_probable(), |f| f.0) as u32;
+            space.guess[trial] = nearest.map_or(self.secret.most_probable(), |f| f.0) as u32;
         }
     }
 }

@@ -41,8 +41,8 @@ pub fn over_steps(prior: &Prior, first: &[f64], later: f64, steps: u64, sigma: f
     }
     let rest = (steps - 1) as f64 * later * later;
     let rho: Vec<f64> = first.iter().map(|d| (d * d + rest).sqrt() / sigma).collect();
-    let found = one_reference(&prior.probabilities(), &rho);
-    Ok(OverSteps { success: found.value.clamp(prior.most_likely(), 1.0), pull: found.pull })
+    let bound = one_reference(&prior.probabilities(), &rho);
+    Ok(OverSteps { success: bound.value.clamp(prior.most_likely(), 1.0), pull: bound.pull })
 }
 
 #[cfg(test)]

@@ -209,10 +209,10 @@ impl Look {
 
 impl Models<'_> {
     /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
-    fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
-        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().clamp(1, 2) as u32 - 1]);
-        for (i, a) in found.iter().enumerate() {
-            for (j, b) in found[..i].iter().enumerate() {
+    fn limits(&self, models: &[Option<(&[f64], f64)>]) -> Limits {
+        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, models.len().clamp(1, 2) as u32 - 1]);
+        for (i, a) in models.iter().enumerate() {
+            for (j, b) in models[..i].iter().enumerate() {
                 let apart = match (a, b) {
                     (Some((a, ea)), Some((b, eb))) => {
                         let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
@@ -236,9 +236,9 @@ impl Models<'_> {
         &self,
         record: &Record,
         candidates: &[Candidate],
-        found: &[Option<(&[f64], f64)>],
+        models: &[Option<(&[f64], f64)>],
     ) -> Limits {
-        let limits = self.limits(found);
+        let limits = self.limits(models);
         let (_, x, y, _) = record;
         let certain = limits.most.is_infinite().then(|| match self.shows_in_units(x, *y, candidates) {
             true => Certainty::Units,
@@ -268,10 +268,11 @@ fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> 
     }
     let records = records(rows, &order)?;
     let placed = placed(&records, &look.candidates);
-    let found = models.refit(rows, &jobs(&records, &placed))?;
-    for (record, found) in records.iter().zip(found.chunks_exact(look.candidates.len())) {
-        let found: Vec<_> = found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &found);
+    let fitted = models.refit(rows, &jobs(&records, &placed))?;
+    for (record, fitted) in records.iter().zip(fitted.chunks_exact(look.candidates.len())) {
+        let fitted: Vec<_> =
+            fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &fitted);
     }
     Ok(())
 }
@@ -298,11 +299,11 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
         let records = records(rows, &round)?;
         let placed = placed(&records, candidates);
         let jobs = jobs(&records, &placed);
-        let found = models.refit(rows, &jobs)?;
-        for (record, found) in records.iter().zip(found.chunks_exact(candidates.len())) {
-            let found: Vec<_> =
-                found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-            limits[record.0 as usize] = models.exact_limits(record, candidates, &found);
+        let fitted = models.refit(rows, &jobs)?;
+        for (record, fitted) in records.iter().zip(fitted.chunks_exact(candidates.len())) {
+            let fitted: Vec<_> =
+                fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+            limits[record.0 as usize] = models.exact_limits(record, candidates, &fitted);
         }
         *refitted += round.len();
     }

@@ -49,9 +49,9 @@ pub(super) struct AuditParts<'a> {
 impl AuditParts<'_> {
     /// The unit of an attribute: as it was asked for, or as its values are written.
     fn unit_of(&self, a: &Attribute) -> Option<String> {
-        let asked = self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone());
+        let chosen = self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone());
         // An error of a date is in days, since whenever they are counted.
-        asked.or_else(|| a.unit.as_deref().map(|u| u.split(" since ").next().unwrap_or(u).to_owned()))
+        chosen.or_else(|| a.unit.as_deref().map(|u| u.split(" since ").next().unwrap_or(u).to_owned()))
     }
 
     /// The audit.

@@ -221,8 +221,8 @@ fn guessed(
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let penalty = penalty(request);
     let best = glm::fit(rows, request.glm()?, penalty).map_err(|e| explain(e, encoding, request.l2))?;
-    let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
-    let w = match_coefficients(given, encoding)?;
+    let Some(coefficients) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
+    let w = match_coefficients(coefficients, encoding)?;
     let fit =
         glm::evaluate(rows, request.glm()?, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })

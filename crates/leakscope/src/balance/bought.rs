@@ -34,7 +34,7 @@ pub(super) fn bought(
     request: &Request,
     loaded: &Loaded,
     options: &Options,
-    found: &Balanced<Minimiser>,
+    outcome: &Balanced<Minimiser>,
 ) -> Result<Bought> {
     if !noise.is_shaped() {
         let message =
@@ -62,10 +62,15 @@ pub(super) fn bought(
     let under = |weights: &[f64], fit: &Minimiser, shape| -> Result<core::Design> {
         design(&Reweighted::new(&loaded.rows, weights)?, fit, &of(shape, Some(a.clone()))).map_err(fail)
     };
-    let alone = under(&found.weights, &found.fit, Shape::Isotropic)?;
+    let alone = under(&outcome.weights, &outcome.fit, Shape::Isotropic)?;
     let mut gains = vec![
         Gain { balanced: false, shape: Shape::Isotropic, weights: 0.0, noise: isotropic.exact_cost },
-        Gain { balanced: true, shape: Shape::Isotropic, weights: away(&found.fit), noise: alone.exact_cost },
+        Gain {
+            balanced: true,
+            shape: Shape::Isotropic,
+            weights: away(&outcome.fit),
+            noise: alone.exact_cost,
+        },
         Gain { balanced: false, shape: noise.shape, weights: 0.0, noise: shaped.exact_cost },
     ];
     // Weights for the shape, a shape for the weights.

@@ -129,8 +129,8 @@ pub fn against_noise(
         points.push((value, run(prior, &varied.observation(value), simulation)?));
         epsilons.push((value, varied.epsilon(prior, value, delta)?));
     }
-    let advantage = |found: &SecretBounds, theorem: Theorem| -> Option<Bound> {
-        let row: &Row = found.bounds.iter().find(|b| b.name == theorem)?;
+    let advantage = |bounds: &SecretBounds, theorem: Theorem| -> Option<Bound> {
+        let row: &Row = bounds.bounds.iter().find(|b| b.name == theorem)?;
         Some(Bound::share_at_most(row.advantage, theorem))
     };
     let mut series = vec![];
@@ -190,9 +190,9 @@ pub fn against_noise(
 
 /// The middle of the curve in a sentence.
 fn middle_sentence(prior: &Prior, points: &[(f64, SecretBounds)]) -> Vec<String> {
-    let Some((x, found)) = points.get(points.len() / 2) else { return vec![] };
-    let Some(best) = found.bounds.first() else { return vec![] };
-    let attack = match &found.optimal {
+    let Some((x, bounds)) = points.get(points.len() / 2) else { return vec![] };
+    let Some(best) = bounds.bounds.first() else { return vec![] };
+    let attack = match &bounds.optimal {
         Some(Optimal::Exact(v)) => format!("; the best attack achieves {}", format::share(*v)),
         Some(Optimal::Observed(o)) => format!("; the best attack was observed at {}", format::share(o.value)),
         None => String::new(),

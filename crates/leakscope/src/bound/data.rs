@@ -225,8 +225,11 @@ pub(crate) fn of_model(
     let mut warnings = shaped.map(UnitShape::remarks).unwrap_or_default();
     let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
     if left_out > 0 {
-        let what = format::counted(left_out, "record");
-        warnings.push(format!("{what} have a value of {} that is none of the candidates.", bounding.secret));
+        let records_left_out = format::counted(left_out, "record");
+        warnings.push(format!(
+            "{records_left_out} have a value of {} that is none of the candidates.",
+            bounding.secret
+        ));
     }
     let chosen = bounding.sigma.and_then(|s| curve.iter().find(|p| p.sigma == s));
     let most_exposed = match chosen {
@@ -304,8 +307,8 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
         (_, false) => bounding.sigmas.clone(),
         (true, true) => attack::default_sigmas(&bounding.secret, mean_eta)?,
     };
-    let given = bounding.sigma.map(|s| ("sigma", s));
-    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
+    let chosen = bounding.sigma.map(|s| ("sigma", s));
+    for (flag, sigma) in chosen.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
             return Err(Failure::option(flag, format!("{}: expected a positive number", shown(sigma))));
         }
@@ -375,15 +378,15 @@ fn estimates(
         eta.iter().map(|e| (e / (sigma * a.scale)).powi(2)).sum::<f64>() / eta.len().max(1) as f64;
     let number = a.kind == Kind::Number;
     let unit = if number { "in the column's units" } else { "of an indicator, 0 or 1" };
-    let what = "unbiased estimate, record that leaks most";
-    let bounds = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
+    let attacker = "unbiased estimate, record that leaks most";
+    let bounds = vec![Estimation::of(attacker, estimation::deviation(largest, a.scale), unit)];
     let mut typical = vec![];
     if number {
         let spread = a.population_sd;
-        let what =
+        let attacker =
             format!("any estimate, over records, knowing the population (±{})", format::number(spread));
         let error = estimation::typical_deviation(information, spread);
-        typical.push(Typical { what, error, unit: unit.into() });
+        typical.push(Typical { what: attacker, error, unit: unit.into() });
     }
     (bounds, typical)
 }

@@ -88,10 +88,10 @@ impl Observation {
 }
 
 /// An answer as JSON, which says whose it is where it was computed on data.
-pub fn document(found: &SecretBounds) -> String {
-    match found.is_owners() {
-        true => leakscope_report::owners_document(found),
-        false => leakscope_report::document(found),
+pub fn document(bounds: &SecretBounds) -> String {
+    match bounds.is_owners() {
+        true => leakscope_report::owners_document(bounds),
+        false => leakscope_report::document(bounds),
     }
 }
 
@@ -121,23 +121,23 @@ fn empty(setting: String) -> SecretBounds {
 
 /// Every bound on a secret with this prior.
 pub fn run(prior: &Prior, observation: &Observation, simulation: Option<Simulation>) -> Result<SecretBounds> {
-    let found = bounds(prior, observation.channel(), simulation)?;
+    let table = bounds(prior, observation.channel(), simulation)?;
     let sigma = match observation {
         Observation::Gaussian { sigma, .. } => Some(*sigma),
         Observation::RandomisedResponse { .. } | Observation::Private(_) | Observation::Renyi { .. } => None,
     };
     crate::output::complete(SecretBounds {
-        candidates: Some(found.candidates),
-        most_likely: Some(found.most_likely),
+        candidates: Some(table.candidates),
+        most_likely: Some(table.most_likely),
         sigma,
-        bounds: found.bounds.iter().map(Row::of).collect(),
+        bounds: table.bounds.iter().map(Row::of).collect(),
         epsilon: match observation {
             Observation::Private(accountant) => Some(accountant.epsilon(DELTA)?.upper.min(f64::MAX)),
             Observation::Gaussian { .. }
             | Observation::RandomisedResponse { .. }
             | Observation::Renyi { .. } => None,
         },
-        optimal: found.optimal,
+        optimal: table.optimal,
         seed: simulation.map(|s| s.seed),
         ..empty(observation.in_words())
     })
@@ -145,14 +145,18 @@ pub fn run(prior: &Prior, observation: &Observation, simulation: Option<Simulati
 
 /// Bounds on estimates of a number with Fisher information loss `eta`, and with a normal prior of a spread.
 pub fn of_eta(eta: f64, spread: Option<f64>) -> SecretBounds {
-    let mut found = empty(format!("a number with information loss η = {}", format::setting(eta)));
+    let mut document = empty(format!("a number with information loss η = {}", format::setting(eta)));
     let unit = "coded units";
-    found.estimation.push(Estimation::of("unbiased estimate", estimation::deviation(eta, 1.0), unit));
+    document.estimation.push(Estimation::of("unbiased estimate", estimation::deviation(eta, 1.0), unit));
     if let Some(spread) = spread {
-        let what = format!("any estimate, by somebody who knows it to ±{}", format::setting(spread));
-        found.estimation.push(Estimation::of(&what, estimation::any_deviation(eta * eta, spread), unit));
+        let attacker = format!("any estimate, by somebody who knows it to ±{}", format::setting(spread));
+        document.estimation.push(Estimation::of(
+            &attacker,
+            estimation::any_deviation(eta * eta, spread),
+            unit,
+        ));
     }
-    found
+    document
 }
 
 /// A screenful of text.

@@ -223,8 +223,8 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<SecretBounds> {
             _ => return Err(Failure::option("curve", "noise is drawn for gaussian and randomised-response")),
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
-        let found = against_noise(&prior, &varied, &at, args.delta, simulation)?;
-        return Ok(SecretBounds { warnings, counted: is_counted, ..found });
+        let curve = against_noise(&prior, &varied, &at, args.delta, simulation)?;
+        return Ok(SecretBounds { warnings, counted: is_counted, ..curve });
     }
     Ok(SecretBounds {
         warnings,
@@ -343,7 +343,7 @@ fn observation(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Resul
     let need = |flag: &str, value: Option<f64>| {
         value.ok_or_else(|| Failure::option(flag, "this mechanism needs it"))
     };
-    let given = of_mechanisms(args);
+    let flags = of_mechanisms(args);
     let own: &[&str] = match kind {
         MechanismKind::Gaussian => &["sigma"],
         MechanismKind::RandomisedResponse => &["noise"],
@@ -352,7 +352,7 @@ fn observation(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Resul
         MechanismKind::Composition => &["step", "adjacency"],
         MechanismKind::Renyi => &["alpha", "epsilon"],
     };
-    if let Some((flag, _)) = given.iter().find(|(flag, is)| *is && !own.contains(flag)) {
+    if let Some((flag, _)) = flags.iter().find(|(flag, is)| *is && !own.contains(flag)) {
         return Err(Failure::option(flag, format!("this mechanism has {}", own.join(", "))));
     }
     Ok(match kind {

@@ -72,14 +72,14 @@ impl Shared {
     ///
     /// # Errors
     /// Those of `found`, in the words of whoever computed the part.
-    pub fn finish<T>(&self, found: Result<T>) -> Result<T> {
+    pub fn finish<T>(&self, outcome: Result<T>) -> Result<T> {
         // Whoever was interrupted may ask again, and the workers wait for that.
-        if !matches!(found, Err(Failure::Interrupted)) {
+        if !matches!(outcome, Err(Failure::Interrupted)) {
             write_whole(&self.board.root.join(DONE), b"")?;
         }
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(failure) if found.is_err() => Err(failure),
-            Some(_) | None => found,
+            Some(failure) if outcome.is_err() => Err(failure),
+            Some(_) | None => outcome,
         }
     }
 }

@@ -239,8 +239,8 @@ pub(super) fn rows<T: Real>(
 
 /// Refuses what is for arrays where the model was trained on rows.
 fn no_array_options(args: &NetAuditRequest) -> Result<()> {
-    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
-        if said {
+    for (flag, is_set) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if is_set {
             let message = "the model was trained on the rows of a table, which are encoded as in training: leave it out";
             return Err(Failure::option(flag, message));
         }

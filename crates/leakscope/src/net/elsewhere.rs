@@ -117,7 +117,7 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
 }
 
 fn check(e: &Elsewhere) -> Result<()> {
-    let wrong = |what: &str| Err(Failure::Message(format!("measures of another framework: {what}")));
+    let wrong = |problem: &str| Err(Failure::Message(format!("measures of another framework: {problem}")));
     if e.rows.is_empty() || e.dimension == 0 {
         return wrong("there are no records, or records have no values");
     }
@@ -145,7 +145,7 @@ fn leak(row: &Row, e: &Elsewhere) -> Leak {
         }
         TraceKind::Skip | TraceKind::Exact => None,
     };
-    let found = |eta: Option<Eta>| RecordLeak {
+    let record_leak = |eta: Option<Eta>| RecordLeak {
         record: row.record,
         loss: row.loss,
         right: row.right.unwrap_or(false),
@@ -160,9 +160,9 @@ fn leak(row: &Row, e: &Elsewhere) -> Leak {
         plis: row.plis,
         plis_parts: vec![],
     };
-    let released = found(row.eta.map(|(value, residual)| Eta { value, residual }));
+    let released = record_leak(row.eta.map(|(value, residual)| Eta { value, residual }));
     let noise = e.release.noise;
-    let plain = row.jacobian_sensitivity.map(|j| found(Some(Eta { value: j / noise, residual: 0.0 })));
+    let plain = row.jacobian_sensitivity.map(|j| record_leak(Some(Eta { value: j / noise, residual: 0.0 })));
     Leak { released, plain, regions: vec![], attributes: vec![] }
 }
 

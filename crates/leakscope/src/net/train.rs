@@ -386,9 +386,9 @@ fn check(args: &TrainRequest) -> Result<()> {
     }
     public::check(args)?;
     public::frozen_share(args)?;
-    let given = args.pretrain.is_some() || args.public_training.is_wanted();
+    let starts_public = args.pretrain.is_some() || args.public_training.is_wanted();
     for (flag, share) in [("freeze_smallest", args.freeze_smallest), ("density", args.density)] {
-        if share.is_some() && !given {
+        if share.is_some() && !starts_public {
             let message = "it is a share of given weights: name them with ⟨pretrain⟩, or train them on public records with \
                            ⟨public⟩ and ⟨public_epochs⟩";
             return Err(Failure::option(flag, message));

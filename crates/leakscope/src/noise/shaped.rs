@@ -214,7 +214,7 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Resul
     // What a public table gives away about itself does not count.
     let request =
         Request { gap: options.gap, shape_budget: 1.0, ..Request::new(goal_targets.targets, options.shape) };
-    let found = match (model.units, &fit) {
+    let designed = match (model.units, &fit) {
         (None, fit) => core::design(rows, fit, &request),
         (Some(units), Minimiser::Glm(fit)) => {
             core::design(&units.rows(rows), &units.fit(fit).map_err(explained)?.fit, &request)
@@ -223,7 +223,7 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Resul
             core::design(&units.rows(rows), &units.softmax(fit).map_err(explained)?.fit, &request)
         }
     };
-    Ok(found.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
+    Ok(designed.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
 }
 
 /// A softmax model of rows that must have as many classes as the model whose noise they shape.
@@ -250,14 +250,14 @@ pub(crate) fn failed(error: CoreError, encoding: &Encoding, l2: f64) -> Failure 
     match error {
         CoreError::Singular { column, of } => {
             let others: Vec<String> = of.iter().map(|&j| name(j)).collect();
-            let what = match others.is_empty() {
+            let columns = match others.is_empty() {
                 true => format!("column {} is constant", name(column)),
                 false => format!("column {} is a linear combination of {}", name(column), others.join(", ")),
             };
             Failure::option(
                 "noise_shape",
                 format!(
-                    "{what}, so noise on some combination of coefficients moves no prediction and a cheapest noise would be \
+                    "{columns}, so noise on some combination of coefficients moves no prediction and a cheapest noise would be \
                      without end: remove the column with ⟨drop⟩, take ⟨one_hot=drop-last⟩ for a category, or \
                      ⟨noise_shape=isotropic⟩"
                 ),

@@ -176,14 +176,14 @@ fn public_inputs(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<S
 fn goals(options: &NoiseOptions) -> String {
     let mut parts = vec![];
     if let Some(eta) = options.target_eta {
-        let what = match options.protect.as_slice() {
+        let subject = match options.protect.as_slice() {
             [] => "every record".to_owned(),
             names => {
                 let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
                 format!("{} of every record", names.join(" and "))
             }
         };
-        parts.push(format!("η of {what} at most {}", format::setting(eta)));
+        parts.push(format!("η of {subject} at most {}", format::setting(eta)));
     }
     for (name, sd) in &options.target_sd {
         let sd = format::setting(*sd);
@@ -216,9 +216,9 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
                 .into(),
         );
     }
-    for (column, what) in encoding.read_off_data() {
+    for (column, part) in encoding.read_off_data() {
         let name = column.unwrap_or_default();
-        list.push(match what {
+        list.push(match part {
             ReadOff::Levels => format!(
                 "The levels of `{name}`: those that at least {} have; rarer ones are `other`.",
                 format::counted(min_level_count(request), "record")

@@ -460,15 +460,15 @@ pub(crate) fn first_record(
     let mut first = None;
     rows.fold_labelled(
         || None,
-        |found: &mut Option<String>, block: &Block, labels: &Labels| {
-            if found.is_none() {
+        |earliest: &mut Option<String>, block: &Block, labels: &Labels| {
+            if earliest.is_none() {
                 let at = (0..block.len()).find(|&i| holds(block.row(i), block.y[i]));
-                *found = at.map(|i| labels.ids[i].clone());
+                *earliest = at.map(|i| labels.ids[i].clone());
             }
             Ok(())
         },
-        |found| {
-            first = first.take().or(found);
+        |earliest| {
+            first = first.take().or(earliest);
             Ok(())
         },
     )?;
@@ -524,16 +524,16 @@ fn chosen_records(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, Chosen>
     let mut all = HashMap::new();
     rows.fold_labelled(
         Vec::new,
-        |found: &mut Vec<(u64, Chosen)>, block: &Block, labels: &Labels| {
+        |picked: &mut Vec<(u64, Chosen)>, block: &Block, labels: &Labels| {
             let here = block.first_row..block.first_row + block.len() as u64;
             let mine = chosen.iter().filter(|row| here.contains(row));
             let at = |row: &u64| (row - here.start) as usize;
             let record = |i: usize| (labels.ids[i].clone(), block.row(i).to_vec(), block.y[i]);
-            found.extend(mine.map(|row| (*row, record(at(row)))));
+            picked.extend(mine.map(|row| (*row, record(at(row)))));
             Ok(())
         },
-        |found| {
-            all.extend(found);
+        |picked| {
+            all.extend(picked);
             Ok(())
         },
     )?;

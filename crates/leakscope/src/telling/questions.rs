@@ -245,9 +245,9 @@ fn numbers(pair: &Pair) -> Result<[(f64, String); 2]> {
     Ok([number(a)?, number(b)?])
 }
 
-fn wrong(pair: &Pair, what: &str) -> Failure {
+fn wrong(pair: &Pair, problem: &str) -> Failure {
     let Pair { attribute, values: [a, b] } = pair;
-    Failure::option("tell", format!("{attribute}={a},{b}: `{attribute}` {what}"))
+    Failure::option("tell", format!("{attribute}={a},{b}: `{attribute}` {problem}"))
 }
 
 fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {

@@ -65,9 +65,9 @@ impl Lpips {
                     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
                 )));
             }
-            let (found, values) = file.get::<f64>(name)?;
-            if found != shape {
-                return Err(wrong(format!("{name} has shape {found:?}: expected {shape:?}")));
+            let (stored, values) = file.get::<f64>(name)?;
+            if stored != shape {
+                return Err(wrong(format!("{name} has shape {stored:?}: expected {shape:?}")));
             }
             check_finite("the weights of LPIPS", &values)?;
             Ok(values)
@@ -149,8 +149,8 @@ fn behind(net: &Network<f64>, both: &[f64], value: usize) -> Result<Vec<f64>> {
     Workers::of(net).with(|dev| {
         let (x, y) = (Input::Values(dev.upload(both)), Target::Classes(dev.upload_index(&[])));
         let batch = Batch { records: &[0, 1], length: 1, x, y, weights: None };
-        let found = net.value_of(dev, batch, value);
-        dev.unload(found)
+        let features = net.value_of(dev, batch, value);
+        dev.unload(features)
     })
 }
 

@@ -107,8 +107,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(Error::OtherRun { what: "precision" });
         }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
-        if let Some(what) = differs(&stored, &config) {
-            return Err(Error::OtherRun { what });
+        if let Some(setting) = differs(&stored, &config) {
+            return Err(Error::OtherRun { what: setting });
         }
         if *field("data")? != fingerprint(data).to_string() {
             return Err(Error::OtherRun { what: "data set" });
@@ -217,7 +217,7 @@ fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
         (a.filter == b.filter, "filter"),
         (a == b, "configuration"),
     ];
-    all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
+    all.into_iter().find(|(same, _)| !same).map(|(_, setting)| setting)
 }
 
 fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 8] {

@@ -112,7 +112,7 @@ impl<T: Real> Trainer<'_, T> {
         };
         // other probes at every step
         let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let what = Measure {
+        let measure = Measure {
             trace: Trace::Estimate { probes, probe: Probe::Rademacher },
             plis: Plis::Record,
             label: self.config.label,
@@ -132,7 +132,7 @@ impl<T: Real> Trainer<'_, T> {
                     let mut accounts = self.workers.with(|dev| dev.copy_accounts(&kept.borrow()));
                     // with the values that dropout left out in this step: whoever knows them learns no less
                     let (workers, draws) = (&self.workers, self.draws());
-                    T::account(workers, &self.net, self.data, records, (&what, draws), &mut accounts)?;
+                    T::account(workers, &self.net, self.data, records, (&measure, draws), &mut accounts)?;
                     Ok(accounts)
                 };
                 let left = sift(&wanted, &of, &mut |accounts| _ = kept.replace(accounts))?;
@@ -140,7 +140,7 @@ impl<T: Real> Trainer<'_, T> {
             }
             None => {
                 let mut leaks = Vec::new();
-                let of = |records: &[usize]| self.measured(records, what.clone(), added);
+                let of = |records: &[usize]| self.measured(records, measure.clone(), added);
                 let left = sift(&wanted, &of, &mut |more: Vec<RecordLeak>| leaks.extend(more))?;
                 (Measures::Near(leaks), left)
             }

@@ -33,7 +33,7 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     if pool.images.labels.len() < pool.parts.iter().sum() {
         pool.parts[2] = pool.images.labels.len().saturating_sub(public + known + targets);
     }
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
     let d = pool.images.size();
     let theta = start(d, context.seed);
     let known_records = rest(&records(&pool.images, public, known, 1)?);
@@ -43,7 +43,7 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     let added = train(context, &pool, (SIGMA, true, Some(how)), (5, context.seed))?.added;
     let attack = if context.full { 100 } else { 12 };
     let perception = Perception::read(context, pool.images.shape)?;
-    found.method.push(perception.description().into());
+    findings.method.push(perception.description().into());
     let mut errors = vec![];
     for (name, sigma, half, shifts, (factor, rate, decay), (paper, lpips)) in [
         ("SGD", 0.0, false, vec![], (1.0, 1e-3, 0.01), (0.0109, 0.0179)),
@@ -78,17 +78,17 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
         let error = mse(&test.records, &network).map_err(failure_of)?;
         let row =
             Row::within(format!("{name}: MSE of the adversary"), (paper, 4), 0.005, Ours::achieved(error));
-        found.rows.push(row);
-        found.rows.extend(perception.rows(name, &test.records, &network, lpips)?);
+        findings.rows.push(row);
+        findings.rows.extend(perception.rows(name, &test.records, &network, lpips)?);
         let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
-        found
+        findings
             .rows
             .push(Row::ours(format!("{name}: MSE of ridge regression by class"), Ours::achieved(ridge)));
         if errors.is_empty() {
             let means = by_label(&train, &test).map_err(failure_of)?;
             let label = mse(&test.records, &means).map_err(failure_of)?;
-            found.rows.extend(perception.rows("labels only", &test.records, &means, 0.1600)?);
-            found.rows.push(Row::within(
+            findings.rows.extend(perception.rows("labels only", &test.records, &means, 0.1600)?);
+            findings.rows.push(Row::within(
                 "labels only (“perfect privacy”): MSE",
                 (0.0439, 4),
                 0.003,
@@ -100,17 +100,17 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     }
     let of = |name: &str| errors.iter().find(|e| e.0 == name).map_or(f64::NAN, |e| e.1);
     for (less, more) in [("SGD", "DPSGD"), ("DPSGD", "FIM"), ("Prune", "FIM")] {
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{less} is reconstructed better than {more}."),
             of(less) < of(more),
             format!("Best MSE {} against {}.", format::number(of(less)), format::number(of(more))),
         ));
     }
-    found.method.push(
+    findings.method.push(
         "What FIM adds is learned along one run and the same for all attacked models, so that they train as one computation."
             .into(),
     );
-    Ok(found)
+    Ok(findings)
 }
 
 fn examples(model: &Linear, parameters: &[f64], all: &Rest, from: usize, count: usize) -> Examples {
@@ -149,7 +149,7 @@ fn small(context: &Context<'_>) -> Result<Findings> {
         y: images.labels[from..to].iter().map(|&l| f64::from(l)).collect(),
     };
     let theta = start(d, context.seed);
-    let mut found = Findings {
+    let mut findings = Findings {
         method: vec!["Made-up digits, averaged over squares: only that the attack runs.".into()],
         ..Findings::default()
     };
@@ -178,17 +178,17 @@ fn small(context: &Context<'_>) -> Result<Findings> {
         );
         let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
         let label = mse(&test.records, &by_label(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
-        found
+        findings
             .rows
             .push(Row::ours(format!("{name}: MSE of ridge regression by class"), Ours::achieved(ridge)));
-        found.rows.push(Row::ours(format!("{name}: MSE by the label alone"), Ours::achieved(label)));
+        findings.rows.push(Row::ours(format!("{name}: MSE by the label alone"), Ours::achieved(label)));
         errors.push(ridge);
     }
-    let [open, private] = errors[..] else { return Ok(found) };
-    found.claims.push(Claim::new(
+    let [open, private] = errors[..] else { return Ok(findings) };
+    findings.claims.push(Claim::new(
         "SGD is reconstructed better than DPSGD.",
         open < private,
         format!("MSE {} against {}.", format::number(open), format::number(private)),
     ));
-    Ok(found)
+    Ok(findings)
 }

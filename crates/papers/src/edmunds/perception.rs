@@ -50,11 +50,11 @@ impl Perception {
     }
 
     /// The rows of an attack; none without weights.
-    pub(super) fn rows(&self, name: &str, records: &[f64], found: &[f64], paper: f64) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, name: &str, records: &[f64], guesses: &[f64], paper: f64) -> Result<Vec<Row>> {
         let Some(lpips) = &self.lpips else { return Ok(vec![]) };
         let d: usize = self.shape.iter().product();
         let pairs: Vec<(&[f64], &[f64])> =
-            records.chunks_exact(d).zip(found.chunks_exact(d)).take(LOOKED_AT).collect();
+            records.chunks_exact(d).zip(guesses.chunks_exact(d)).take(LOOKED_AT).collect();
         let range = Range { low: 0.0, high: 1.0 };
         let n = pairs.len().max(1) as f64;
         let (mut plain, mut scrambled) = (0.0, 0.0);

@@ -82,10 +82,10 @@ pub(crate) fn invert_generic<T: Real>(
     let (workers, progress) =
         (Workers::of(net), Progress { done: AtomicU64::new(0), stopped: AtomicBool::new(false), watch });
     let mut best: Vec<Option<Reconstruction>> = vec![None; sights.len()];
-    let mut keep = |number: usize, found: Reconstruction| {
+    let mut keep = |number: usize, reconstruction: Reconstruction| {
         let place = &mut best[number];
-        if place.as_ref().is_none_or(|b| found.cost < b.cost) {
-            *place = Some(found);
+        if place.as_ref().is_none_or(|b| reconstruction.cost < b.cost) {
+            *place = Some(reconstruction);
         }
     };
     let (singles, groups): (Vec<usize>, Vec<usize>) =
@@ -95,8 +95,8 @@ pub(crate) fn invert_generic<T: Real>(
             let piece: Vec<&Task<'_, T>> = piece.iter().map(|&i| &tasks[i]).collect();
             descend(net, dev, &piece, how, &progress)
         })?;
-        for (i, found) in numbers.into_iter().zip(parts.into_iter().flatten()) {
-            keep(tasks[i].number, found);
+        for (i, reconstruction) in numbers.into_iter().zip(parts.into_iter().flatten()) {
+            keep(tasks[i].number, reconstruction);
         }
     }
     best.into_iter().map(|b| b.ok_or(Error::Empty)).collect()
