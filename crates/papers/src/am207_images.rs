@@ -353,28 +353,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
         sizes.push(last / 2);
     }
     sizes.reverse();
-    let (mut whole, mut largest, mut mean, mut tests) = (vec![], vec![], vec![], vec![]);
-    let mut between = true;
-    for &size in &sizes {
-        let rows = InMemory::from_matrix(&x[..size * width], &y[..size], &[], 2048);
-        let fit = glm::fit(&rows, Family::Linear, Penalty::new(0.0, false))?;
-        let geometry = Geometry::new(&fit, &[], UNIT)?;
-        let mut set = SetSums::new(width, false);
-        let (mut records, mut etas) = (Records::default(), vec![]);
-        for block in rows.blocks() {
-            geometry.records(block, &mut records);
-            geometry.add_to_set(block, &records, None, &mut set);
-            etas.extend_from_slice(&records.eta);
-        }
-        let eta = geometry.set_eta(&set)?;
-        let s = summary(&etas);
-        let together = etas.iter().map(|e| e * e).sum::<f64>().sqrt();
-        between &= eta >= s.max * (1.0 - 1e-9) && eta <= together * (1.0 + 1e-9);
-        whole.push([size as f64, eta]);
-        largest.push([size as f64, s.max]);
-        mean.push([size as f64, s.mean]);
-        tests.push(accuracy(&task.rows(Family::Linear, Part::Test), &fit.w)?);
-    }
+    let Growth { whole, largest, mean, tests, between } = growth(&task, (&x, &y), &sizes)?;
     let slope = |points: &[[f64; 2]]| match (points.first(), points.last()) {
         (Some(a), Some(b)) if b[0] > a[0] => (b[1] / a[1]).ln() / (b[0] / a[0]).ln(),
         _ => f64::NAN,
@@ -441,4 +420,42 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
             }],
         }],
     })
+}
+
+/// η of the whole training set and of its records as it grows: points (size, η).
+struct Growth {
+    whole: Vec<[f64; 2]>,
+    largest: Vec<[f64; 2]>,
+    mean: Vec<[f64; 2]>,
+    /// Accuracy on the test images.
+    tests: Vec<f64>,
+    /// Whether η of the whole lies between the largest of a record and the root of the sum of squares, at every size.
+    between: bool,
+}
+
+fn growth(task: &Task, (x, y): (&[f64], &[f64]), sizes: &[usize]) -> Result<Growth> {
+    let width = x.len() / y.len().max(1);
+    let (mut whole, mut largest, mut mean, mut tests) = (vec![], vec![], vec![], vec![]);
+    let mut between = true;
+    for &size in sizes {
+        let rows = InMemory::from_matrix(&x[..size * width], &y[..size], &[], 2048);
+        let fit = glm::fit(&rows, Family::Linear, Penalty::new(0.0, false))?;
+        let geometry = Geometry::new(&fit, &[], UNIT)?;
+        let mut set = SetSums::new(width, false);
+        let (mut records, mut etas) = (Records::default(), vec![]);
+        for block in rows.blocks() {
+            geometry.records(block, &mut records);
+            geometry.add_to_set(block, &records, None, &mut set);
+            etas.extend_from_slice(&records.eta);
+        }
+        let eta = geometry.set_eta(&set)?;
+        let s = summary(&etas);
+        let together = etas.iter().map(|e| e * e).sum::<f64>().sqrt();
+        between &= eta >= s.max * (1.0 - 1e-9) && eta <= together * (1.0 + 1e-9);
+        whole.push([size as f64, eta]);
+        largest.push([size as f64, s.max]);
+        mean.push([size as f64, s.mean]);
+        tests.push(accuracy(&task.rows(Family::Linear, Part::Test), &fit.w)?);
+    }
+    Ok(Growth { whole, largest, mean, tests, between })
 }

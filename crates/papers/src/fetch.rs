@@ -104,9 +104,9 @@ pub fn get(set: Set, out: &Path, from: Option<&str>, say: impl Fn(&str)) -> Resu
 
 /// Whether a file is there and right; one that is not right is an error, since it may be somebody's own.
 fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
-    let wrong = |path: &Path, found: String, expected: String| {
+    let wrong = |path: &Path, state: String, expected: String| {
         Failure::Message(format!(
-            "{} is there, but {sum}, expected {expected}: it is damaged or another file. Remove it, and run this again",
+            "{} is there, but {state}, expected {expected}: it is damaged or another file. Remove it, and run this again",
             path.display()
         ))
     };

@@ -132,40 +132,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
         ));
     }
     if let Some(curves) = gaussian.figures.first() {
-        let attack = curves.series.iter().find(|s| s.claim != Shown::Bound);
-        let optimal = attack.map_or(f64::NAN, |s| at(curves, &s.name, 1.0));
-        out.rows.push(Row::ours(
-            "Gaussian noise, σ = 1: advantage of the optimal attack",
-            Ours::achieved(optimal),
-        ));
-        for theorem in [
-            Theorem::BestCentre,
-            Theorem::FanoMonteCarlo,
-            Theorem::FanoTheorem2,
-            Theorem::FanoRdp,
-            Theorem::Balle,
-        ] {
-            let value = at(curves, title(theorem), 1.0);
-            if value.is_finite() {
-                out.rows.push(Row::ours(
-                    format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
-                    at_most(value, theorem),
-                ));
-            }
-        }
-        let (ours, fano) =
-            (at(curves, title(Theorem::BestCentre), 1.0), at(curves, title(Theorem::FanoMonteCarlo), 1.0));
-        out.claims.push(Claim::new(
-            "Gaussian noise: Fano with estimated information closely matches the attack.",
-            fano < optimal + 0.05,
-            format!(
-                "At σ = 1 the attack has an advantage of {}, Fano allows {}; the test against the best centre, which the \
-                 paper does not have, allows {}.",
-                format::number(optimal),
-                format::number(fano),
-                format::number(ours)
-            ),
-        ));
+        gaussian_noise(curves, &mut out);
     }
     out.figures.push(figures(
         "guo-fig3a",
@@ -180,6 +147,43 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
         &gaussian.figures,
     ));
     Ok(out)
+}
+
+/// The bounds beside the optimal attack at σ = 1.
+fn gaussian_noise(curves: &Curves, out: &mut Findings) {
+    let title = leakscope_report::words::theorem;
+    let attack = curves.series.iter().find(|s| s.claim != Shown::Bound);
+    let optimal = attack.map_or(f64::NAN, |s| at(curves, &s.name, 1.0));
+    out.rows
+        .push(Row::ours("Gaussian noise, σ = 1: advantage of the optimal attack", Ours::achieved(optimal)));
+    for theorem in [
+        Theorem::BestCentre,
+        Theorem::FanoMonteCarlo,
+        Theorem::FanoTheorem2,
+        Theorem::FanoRdp,
+        Theorem::Balle,
+    ] {
+        let value = at(curves, title(theorem), 1.0);
+        if value.is_finite() {
+            out.rows.push(Row::ours(
+                format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
+                at_most(value, theorem),
+            ));
+        }
+    }
+    let (ours, fano) =
+        (at(curves, title(Theorem::BestCentre), 1.0), at(curves, title(Theorem::FanoMonteCarlo), 1.0));
+    out.claims.push(Claim::new(
+        "Gaussian noise: Fano with estimated information closely matches the attack.",
+        fano < optimal + 0.05,
+        format!(
+            "At σ = 1 the attack has an advantage of {}, Fano allows {}; the test against the best centre, which the \
+             paper does not have, allows {}.",
+            format::number(optimal),
+            format::number(fano),
+            format::number(ours)
+        ),
+    ));
 }
 
 /// How far a bound lies above the attack at most.

@@ -157,7 +157,6 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
     }
-    let points = attacks.iter().map(|a| [a.plis, a.ssim]).collect();
     Ok(Findings {
         data: vec![format!("PneumoniaMNIST: {} training X-rays", format::count(set.len() as u64))],
         rows,
@@ -168,22 +167,27 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
              iterations of signed Adam, one start. `--full`: 100 records, 4,000 iterations.",
             format::setting(sigma)
         )],
-        figures: vec![Figure {
-            file: "mueller-table1".into(),
-            title: "Table 1 over many records: SSIM of the reconstruction against PLIS".into(),
-            caption: "The paper shows two records.".into(),
-            panels: vec![Panel {
-                title: "SSIM against PLIS".into(),
-                content: Content::Dots {
-                    x: AxisTitle { title: "PLIS".into(), log: plis.iter().all(|p| *p > 0.0) },
-                    y: AxisTitle::linear("SSIM"),
-                    series: vec![PointSeries::new("without DP", points)],
-                    line: None,
-                    notes: vec![],
-                },
-            }],
-        }],
+        figures: vec![table1_figure(&attacks)],
     })
+}
+
+fn table1_figure(attacks: &[Attacked]) -> Figure {
+    let points = attacks.iter().map(|a| [a.plis, a.ssim]).collect();
+    Figure {
+        file: "mueller-table1".into(),
+        title: "Table 1 over many records: SSIM of the reconstruction against PLIS".into(),
+        caption: "The paper shows two records.".into(),
+        panels: vec![Panel {
+            title: "SSIM against PLIS".into(),
+            content: Content::Dots {
+                x: AxisTitle { title: "PLIS".into(), log: attacks.iter().all(|a| a.plis > 0.0) },
+                y: AxisTitle::linear("SSIM"),
+                series: vec![PointSeries::new("without DP", points)],
+                line: None,
+                notes: vec![],
+            },
+        }],
+    }
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use crate::model::{Loaded, class_names, coefficient_names, penalty};
 use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
+use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
-use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::softmax::{
     self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy, expected_accuracy_under,
 };
@@ -166,11 +166,7 @@ fn prepare(
     directions: &[Directions],
     spread: Spread<'_>,
 ) -> Result<Prepared> {
-    let sigma = match spread {
-        Spread::Isotropic(sigma) => sigma,
-        Spread::Shaped(_) => 1.0,
-    };
-    let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+    let release = spread.release(request);
     let explained = |e| explain(e, encoding, request.l2);
     let geometry = match spread {
         Spread::Isotropic(_) => SoftmaxGeometry::new(fit, directions, release),

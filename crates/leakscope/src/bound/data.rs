@@ -204,33 +204,10 @@ pub(crate) fn of_model(
     let Some(most) = records.most_exposed() else {
         return Err(Failure::option("secret", "no record has one of the values"));
     };
-    let removal = match fit {
-        Minimiser::Glm(fit) if fit.family == Family::Linear => {
-            let all = removal_distances(&loaded.rows, fit, shape).map_err(fail)?;
-            Some(all.into_iter().fold(0.0, f64::max))
-        }
-        Minimiser::Glm(_) | Minimiser::Softmax(_) => None,
-    };
-    let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
-        true => gaussian::epsilon(distance / sigma, bounding.delta),
-        false => Ok(0.0),
-    };
-    let mut curve = vec![];
-    for (mut at, &sigma) in records.at_sigmas()?.into_iter().zip(&sigmas) {
-        let secret = epsilon(most.distance, at.sigma)?;
-        let removed = removal.map(|d| epsilon(d, at.sigma)).transpose()?;
-        at.sigma = sigma;
-        curve.push(CurvePoint::of(&at, secret, removed));
-    }
+    let removal = largest_removal(loaded, fit, shape).map_err(fail)?;
+    let curve = curve(&records, (most.distance, removal), &sigmas, bounding.delta)?;
     let mut warnings = shaped.map(UnitShape::remarks).unwrap_or_default();
     let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
-    if left_out > 0 {
-        let records_left_out = format::counted(left_out, "record");
-        warnings.push(format!(
-            "{records_left_out} have a value of {} that is none of the candidates.",
-            bounding.secret
-        ));
-    }
     let chosen = bounding.sigma.and_then(|s| curve.iter().find(|p| p.sigma == s));
     let most_exposed = match chosen {
         Some(at) => {
@@ -246,19 +223,7 @@ pub(crate) fn of_model(
         None => (vec![], None),
     };
     let scaled = scaling::of_secret(request, &loaded.encoding, &bounding.secret) == SecretScaling::Given;
-    if scaled {
-        warnings.push(format!(
-            "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
-             an attacker may use beyond these bounds. Scale by public ⟨bounds⟩ with ⟨scale=bounds⟩.",
-            bounding.secret
-        ));
-    }
-    if game.secret.is_binned() {
-        warnings.push(format!(
-            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
-            bounding.secret
-        ));
-    }
+    warnings.extend(limits_of_game(bounding, left_out, scaled, game.secret.is_binned()));
     let data = FromData {
         scaling_given: scaled,
         binned: game.secret.is_binned(),
@@ -276,13 +241,6 @@ pub(crate) fn of_model(
         delta: bounding.delta,
         seconds: clock.elapsed().as_secs_f64(),
     };
-    let many = request.releases > 1;
-    let setting = format!(
-        "{} with Gaussian noise {}{}",
-        loaded.subject(request).family.name(),
-        if shape.is_some() { "that has a shape" } else { "on every coefficient" },
-        if many { format!(", released {} times", request.releases) } else { String::new() }
-    );
     crate::output::complete(SecretBounds {
         candidates: Some(game.prior.candidates()),
         most_likely: Some(game.prior.most_likely()),
@@ -296,8 +254,81 @@ pub(crate) fn of_model(
         seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
         warnings,
         redact: request.redact,
-        ..empty(setting)
+        ..empty(setting(request, loaded, shape.is_some()))
     })
+}
+
+/// How far the removal of a record moves a linear model at most; unknown for others.
+fn largest_removal(
+    loaded: &Loaded,
+    fit: &Minimiser,
+    shape: Option<&Noise>,
+) -> leakscope_core::Result<Option<f64>> {
+    match fit {
+        Minimiser::Glm(fit) if fit.family == Family::Linear => {
+            let all = removal_distances(&loaded.rows, fit, shape)?;
+            Ok(Some(all.into_iter().fold(0.0, f64::max)))
+        }
+        Minimiser::Glm(_) | Minimiser::Softmax(_) => Ok(None),
+    }
+}
+
+/// The bounds at every noise, with the ε of the most exposed secret and of a removed record beside them.
+fn curve(
+    records: &RecordBounds,
+    (secret, removal): (f64, Option<f64>),
+    sigmas: &[f64],
+    delta: f64,
+) -> Result<Vec<CurvePoint>> {
+    let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
+        true => gaussian::epsilon(distance / sigma, delta),
+        false => Ok(0.0),
+    };
+    let mut curve = vec![];
+    for (mut at, &sigma) in records.at_sigmas()?.into_iter().zip(sigmas) {
+        let of_secret = epsilon(secret, at.sigma)?;
+        let of_removal = removal.map(|d| epsilon(d, at.sigma)).transpose()?;
+        at.sigma = sigma;
+        curve.push(CurvePoint::of(&at, of_secret, of_removal));
+    }
+    Ok(curve)
+}
+
+/// What the bounds leave out: records without a candidate, scaling by the data, the inside of bins.
+fn limits_of_game(bounding: &Bounding, left_out: u64, scaled: bool, binned: bool) -> Vec<String> {
+    let mut warnings = vec![];
+    if left_out > 0 {
+        let records_left_out = format::counted(left_out, "record");
+        warnings.push(format!(
+            "{records_left_out} have a value of {} that is none of the candidates.",
+            bounding.secret
+        ));
+    }
+    if scaled {
+        warnings.push(format!(
+            "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
+             an attacker may use beyond these bounds. Scale by public ⟨bounds⟩ with ⟨scale=bounds⟩.",
+            bounding.secret
+        ));
+    }
+    if binned {
+        warnings.push(format!(
+            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
+            bounding.secret
+        ));
+    }
+    warnings
+}
+
+/// What the attacker sees, in words.
+fn setting(request: &Request, loaded: &Loaded, shaped: bool) -> String {
+    let many = request.releases > 1;
+    format!(
+        "{} with Gaussian noise {}{}",
+        loaded.subject(request).family.name(),
+        if shaped { "that has a shape" } else { "on every coefficient" },
+        if many { format!(", released {} times", request.releases) } else { String::new() }
+    )
 }
 
 /// Noise scales, in order: those given, or sixteen around what the secret leaks, and the chosen one.

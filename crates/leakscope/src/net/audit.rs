@@ -2,7 +2,7 @@
 
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{AuditSubject, MeasurePlan, Scored, audit_leaks, comparable};
+use super::measuring::{AuditLeaks, AuditSubject, MeasurePlan, Scored, audit_leaks, comparable};
 use super::model::{Model, trained_precision};
 use super::table::{Coding, ENCODING, Which, is_table};
 use super::{Device, Precision, ReleaseRequest};
@@ -170,19 +170,7 @@ fn run_in<T: Real>(
         comparable(&data, &model.net, &other.net)?;
     }
     let ids = choose(args.records, data.len(), seed)?;
-    let points = match args.score.is_empty() {
-        true => None,
-        false => {
-            let source = match &coding {
-                Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
-                None => {
-                    let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
-                    Source::read(&args.score, reading)?
-                }
-            };
-            Some(points(source, &model.net)?)
-        }
-    };
+    let points = scored(args, coding.as_ref(), scale, &model.net, hooks)?;
     let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(args.records, p.data.len(), seed))?;
     if args.seed.is_none() {
         on_seed(seed);
@@ -209,19 +197,50 @@ fn run_in<T: Real>(
     let total = subject.passes();
     let leaks = audit_leaks(subject, &|done| tick(hooks, done, total))?;
     let mut audit = crate::output::complete(assemble::audit(&leaks))?;
-    let mut written = Vec::new();
-    if let Some(folder) = &folder {
-        let pictures = match args.pictures {
-            false => page::Pictures::default(),
-            true => assemble::pictures(&leaks, &audit)?,
-        };
-        let mut pending = Pending::default();
-        pending.tables(assemble::tables(&leaks, folder)?);
-        audit.tables = pending.table_names();
-        texts(folder, &mut pending, &audit, &pictures)?;
-        written = folder.publish(pending)?;
-    }
+    let written = match &folder {
+        Some(folder) => published(args, folder, &leaks, &mut audit)?,
+        None => Vec::new(),
+    };
     Ok(NetAuditOutcome { audit, written })
+}
+
+/// The points that were not trained on, where there are any.
+fn scored<T: Real>(
+    args: &NetAuditRequest,
+    coding: Option<&Arc<Coding>>,
+    scale: [f64; 2],
+    net: &Network<T>,
+    hooks: &Hooks,
+) -> Result<Option<Scored<T>>> {
+    if args.score.is_empty() {
+        return Ok(None);
+    }
+    let source = match coding {
+        Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
+        None => {
+            let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
+            Source::read(&args.score, reading)?
+        }
+    };
+    Ok(Some(points(source, net)?))
+}
+
+/// Writes the document, the page and the tables; the document then names the tables.
+fn published<T: Real>(
+    args: &NetAuditRequest,
+    folder: &Folder,
+    leaks: &AuditLeaks<T>,
+    audit: &mut NetAudit,
+) -> Result<Vec<PathBuf>> {
+    let pictures = match args.pictures {
+        false => page::Pictures::default(),
+        true => assemble::pictures(leaks, audit)?,
+    };
+    let mut pending = Pending::default();
+    pending.tables(assemble::tables(leaks, folder)?);
+    audit.tables = pending.table_names();
+    texts(folder, &mut pending, audit, &pictures)?;
+    folder.publish(pending)
 }
 
 /// The rows of a table, encoded as those that the model was trained on.

@@ -284,19 +284,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     let started = Instant::now();
     let (known, learn, targets) = (request.known, request.learn, request.targets);
     let (n, d) = (pool.len(), pool.shape.len());
-    if known + learn + targets > n {
-        let message = format!(
-            "{known} known, {learn} to learn from and {targets} to attack are {} records, and there are {n} of these classes",
-            known + learn + targets
-        );
-        return Err(Failure::option("learn", message));
-    }
-    if learn < d {
-        let message = format!(
-            "{learn}: expected at least {d}, as many targets as a record has values, which are the outputs of the map"
-        );
-        return Err(Failure::option("learn", message));
-    }
+    check_counts((known, learn, targets), n, d)?;
     let lpips = request.lpips.as_deref().map(|file| lpips(file, pool.shape)).transpose()?;
     let model = Models::new(request, (pool.shape, pool.outputs), seed)?;
     let all = pool.part(known, learn + targets);
@@ -317,21 +305,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         let (a, b, kept) = projected(&train, &test, COMPONENTS)?;
         (train, test, components) = (a, b, Some(kept as u64));
     }
-    let mut guesses =
-        vec![(Adversary::Labels, by_label(&train, &test)?), (Adversary::Ridge, by_ridge(&train, &test)?)];
-    if request.epochs > 0 {
-        let how = Learning {
-            epochs: request.epochs,
-            learning_rate: request.attack_lr,
-            weight_decay: request.attack_decay,
-            seed,
-        };
-        let watch = |done: u64, steps: u64| {
-            hooks.report(Stage::Steps, done, steps);
-            !hooks.interrupted()
-        };
-        guesses.push((Adversary::Network, by_network(&train, &test, &how, &watch)?));
-    }
+    let guesses = guesses(request, &train, &test, seed, hooks)?;
     if hooks.interrupted() {
         return Err(Failure::Interrupted);
     }
@@ -374,6 +348,50 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     };
     let reconstructions = guesses.into_iter().flat_map(|(_, f)| f).collect();
     Ok(InformedOutcome { document, pictures, reconstructions, targets: test.records, written: vec![] })
+}
+
+/// Whether there are records enough, and targets enough to learn the map from.
+fn check_counts((known, learn, targets): (usize, usize, usize), n: usize, d: usize) -> Result<()> {
+    if known + learn + targets > n {
+        let message = format!(
+            "{known} known, {learn} to learn from and {targets} to attack are {} records, and there are {n} of these classes",
+            known + learn + targets
+        );
+        return Err(Failure::option("learn", message));
+    }
+    if learn < d {
+        let message = format!(
+            "{learn}: expected at least {d}, as many targets as a record has values, which are the outputs of the map"
+        );
+        return Err(Failure::option("learn", message));
+    }
+    Ok(())
+}
+
+/// What each adversary takes the targets to be; the labels' own means first.
+fn guesses(
+    request: &InformedRequest,
+    train: &Examples,
+    test: &Examples,
+    seed: u64,
+    hooks: &Hooks,
+) -> Result<Vec<(Adversary, Vec<f64>)>> {
+    let mut guesses =
+        vec![(Adversary::Labels, by_label(train, test)?), (Adversary::Ridge, by_ridge(train, test)?)];
+    if request.epochs > 0 {
+        let how = Learning {
+            epochs: request.epochs,
+            learning_rate: request.attack_lr,
+            weight_decay: request.attack_decay,
+            seed,
+        };
+        let watch = |done: u64, steps: u64| {
+            hooks.report(Stage::Steps, done, steps);
+            !hooks.interrupted()
+        };
+        guesses.push((Adversary::Network, by_network(train, test, &how, &watch)?));
+    }
+    Ok(guesses)
 }
 
 /// What was released of some models: the parameters that were trained.
