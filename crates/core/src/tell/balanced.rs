@@ -7,7 +7,7 @@
 //! would have to be chosen again for every value, and seen in the model.
 
 use super::glance::Limits;
-use super::worst::{Certainty, Told, summed_up};
+use super::worst::{Certainty, Separation, summed_up};
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
 use crate::glm::{Minimiser, ModelKind, Penalty};
@@ -90,7 +90,7 @@ impl<'a> BalancedTelling<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model, and whatever `watch` returns.
-    pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Told> {
+    pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Separation> {
         let candidates = question.candidates(self.units.len())?;
         let mut limits = Vec::with_capacity(self.y.len());
         for i in 0..self.y.len() {
@@ -99,7 +99,7 @@ impl<'a> BalancedTelling<'a> {
             limits.push(self.limits(&models));
         }
         let told = summed_up(&limits, candidates.len(), self.releases)?;
-        Ok(Told { refitted: self.y.len(), ..told })
+        Ok(Separation { refitted: self.y.len(), ..told })
     }
 
     /// The model with a candidate in place of record `i`.

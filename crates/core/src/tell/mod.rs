@@ -28,7 +28,7 @@ mod worst;
 pub use balanced::BalancedTelling;
 pub use softmax::SoftmaxTelling;
 pub(crate) use softmax::{reduced_gradients, solve};
-pub use worst::{Certainty, Look, Telling, Told, told_apart};
+pub use worst::{Certainty, Look, Separation, Telling, told_apart};
 
 use crate::claim::{Bound, Theorem};
 use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};

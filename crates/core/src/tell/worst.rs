@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// How far apart two values of a record can be, over a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct Separation {
     /// What an attacker who asks between two values is right with at most, on the record for which that is largest.
     pub worst: Bound,
     /// Its row, from 0.
@@ -32,7 +32,7 @@ pub struct Told {
     pub certain: Option<Certainty>,
 }
 
-impl Told {
+impl Separation {
     /// Whether more refits could still say less: the largest δ is not known to a hundredth of a probability, or nothing but
     /// that it may be as large as it likes.
     pub fn is_open(&self, releases: u32) -> bool {
@@ -78,7 +78,7 @@ pub fn told_apart(
     (noise, releases): (&Noise, u32),
     question: &Question,
     refits: usize,
-) -> Result<Told> {
+) -> Result<Separation> {
     Telling::new(rows, (model, units), (noise, releases))?.ask(question, refits)
 }
 
@@ -113,7 +113,7 @@ impl<'a> Telling<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
+    pub fn ask(&self, question: &Question, refits: usize) -> Result<Separation> {
         let mut looks = self.look(std::slice::from_ref(question))?;
         let look = looks.first_mut().ok_or(Error::Empty)?;
         self.refine(look, refits)?;
@@ -152,14 +152,14 @@ impl<'a> Telling<'a> {
     ///
     /// # Errors
     /// [`Error::Empty`] for a table without rows.
-    pub fn answer(&self, look: &Look) -> Result<Told> {
+    pub fn answer(&self, look: &Look) -> Result<Separation> {
         let told = summed_up(&look.limits, look.candidates.len(), self.releases)?;
-        Ok(Told { refitted: look.refitted, ..told })
+        Ok(Separation { refitted: look.refitted, ..told })
     }
 }
 
 /// What the limits of every record come to.
-pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Told> {
+pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Separation> {
     let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
     // Of records that may be told for certain one that is, and the first of those.
     let rank = |l: &Limits| (l.most, l.certain.is_some());
@@ -174,7 +174,7 @@ pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Resu
     let mut sorted = delta.clone();
     let middle = sorted.len() / 2;
     let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
-    Ok(Told {
+    Ok(Separation {
         worst: two_values(largest, releases),
         worst_row: worst_row as u64,
         worst_pair: limits[worst_row].pair.map(|k| k as usize),

@@ -22,7 +22,7 @@ use leakscope_core::error::shown;
 use leakscope_core::glm::{ModelKind, Penalty};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{
-    BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
+    BalancedTelling, Certainty, Look, Noise, Question, Separation, SoftmaxTelling, Telling,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, Allowance, AmongAll, Shows, Tell};
@@ -42,7 +42,7 @@ pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 pub(crate) struct Answer {
     pub(crate) inquiry: Inquiry,
     /// The answer, without the distances of single records.
-    told: Told,
+    told: Separation,
     /// The largest distance of the two values over records, in standard deviations of the noise.
     pub(crate) distance: f64,
     /// Where the refits that were allowed did not settle that: it is at least this.
@@ -51,10 +51,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The distances of single records are not kept: with many questions they would be as large as the table.
-    fn new(inquiry: Inquiry, told: Told, releases: u32) -> Self {
+    fn new(inquiry: Inquiry, told: Separation, releases: u32) -> Self {
         let distance = told.delta.iter().copied().fold(0.0, f64::max);
         let at_least = told.is_open(releases).then_some(told.at_least);
-        let told = Told { delta: vec![], ..told };
+        let told = Separation { delta: vec![], ..told };
         Self { inquiry, told, distance, at_least }
     }
 }
@@ -216,8 +216,8 @@ pub(crate) fn tried_balanced<'s>(
 fn sharpened_by(
     [few, many]: [usize; 2],
     releases: u32,
-    ask: impl Fn(usize) -> leakscope_core::Result<Told>,
-) -> leakscope_core::Result<Told> {
+    ask: impl Fn(usize) -> leakscope_core::Result<Separation>,
+) -> leakscope_core::Result<Separation> {
     let told = ask(few)?;
     if told.is_open(releases) && many > few { ask(many) } else { Ok(told) }
 }
@@ -332,7 +332,7 @@ fn sharpened(
     mut look: Look,
     releases: u32,
     meter: &mut Meter<'_>,
-) -> leakscope_core::Result<Told> {
+) -> leakscope_core::Result<Separation> {
     let candidates = look.candidates();
     let [few, many] = meter.refits(candidates);
     refined(telling, &mut look, (few, many), meter)?;

@@ -104,7 +104,7 @@ impl Success {
     }
 
     /// How many times the odds of a right guess grow by the model. Of many candidates a guess is hardly ever right, and what is
-    /// left to gain is nearly all: that [`Success::told`] grows little says little then.
+    /// left to gain is nearly all: that [`Success::told_of_two`] grows little says little then.
     pub fn odds(self) -> f64 {
         let odds = |p: f64| p / (1.0 - p);
         match (self.success <= self.baseline, self.baseline > 0.0 && self.success < 1.0) {

@@ -43,7 +43,7 @@ pub fn release_page(r: &Release) -> String {
         .and(judged(&of_release(r)))
         .and(numbers)
         .and(warnings(&r.warnings))
-        .and(r.tell.as_ref().map_or_else(Html::new, |t| telling_card(r, t)))
+        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
         .and(card("mechanism", "The noise", &[Claim::Measured], mechanism, Html::new()))
         .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
         .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
@@ -55,7 +55,7 @@ pub fn release_page(r: &Release) -> String {
 }
 
 /// How often two values are told apart, as it may be said.
-fn telling_card(r: &Release, tell: &Stated) -> Html {
+fn told(r: &Release, tell: &Stated) -> Html {
     let parts = [
         ("an attribute".to_owned(), tell.attributes),
         (format!("the label, {}", r.subject.target), tell.label),
