@@ -14,7 +14,7 @@
 //! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
 //! cargo run --release -p leakscope-bench -- text [blocks=12 …] [PYTHON]  clipped gradients of GPT-2 small against plain ones, and Opacus
 //! cargo run --release -p leakscope-bench -- noise          shapes of noise to their certificate
-//! cargo run --release -p leakscope-bench -- softmax        η of softmax regression against Jacobians and SVDs
+//! cargo run --release -p leakscope-bench -- softmax [PYTHON]  η of softmax regression against Jacobians and SVDs, also numpy's
 //! cargo run --release -p leakscope-bench -- scaling        the same work on 1, 2, 4, … cores
 //! ```
 #![allow(clippy::print_stdout)]
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Some("account") => account::run(),
         Some("attack") => attack::run(),
         Some("noise") => noise::run(),
-        Some("softmax") => softmax::run(),
+        Some("softmax") => softmax::run(arguments.get(1).map(String::as_str)),
         Some("scaling") => scaling::run(),
         Some("gpu") => gpu::run(arguments.get(1).map(String::as_str)),
         Some("gpu-large") => gpu::large(),
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         // what `text` runs in processes of their own
         Some("text-part") => text::part(&arguments[1..]),
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-profile [SECONDS]|gpu-track [STEPS]|text \
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax [PYTHON]|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-profile [SECONDS]|gpu-track [STEPS]|text \
                  [blocks=N] [width=N] [heads=N] [vocabulary=N] [length=N] [batch=N] [PYTHON]"
                 .into())
         }

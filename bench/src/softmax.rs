@@ -9,6 +9,8 @@ use leakscope_core::glm::Penalty;
 use leakscope_core::glm::softmax::{MAX_CLASSES, SoftmaxFit, contrasts, fit};
 use leakscope_core::linalg::Cholesky;
 use rayon::prelude::*;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -16,7 +18,8 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 const SAMPLED: usize = 400;
 const RELEASE: Release = Release { sigma: 1.0, releases: 1, label_secret: false };
 
-pub(crate) fn run() -> Done {
+/// Ours beside the plain way, once spread over all cores by hand and once by numpy where a `python` with it is named.
+pub(crate) fn run(python: Option<&str>) -> Done {
     let (n, d, classes) = (60_000, 50, 10);
     let mut rows = Parallel::synthetic(n, d, 4);
     for block in &mut rows.blocks {
@@ -42,7 +45,50 @@ pub(crate) fn run() -> Done {
         plain / seconds
     );
     println!("the latter timed on {SAMPLED} records and scaled to n; largest disagreement {worst:.1e}");
+    let Some(python) = python else {
+        println!("no Python with numpy was named: nothing else to compare with");
+        return Ok(());
+    };
+    let (theirs, by_numpy) = numpy(python, &rows, &fitted)?;
+    let worst = etas.iter().zip(&by_numpy).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
+    assert!(worst < 1e-8, "numpy disagrees by {worst:e}");
+    let theirs = theirs * n as f64 / by_numpy.len() as f64;
+    println!("the same batched in numpy, with its own threads {theirs:.1} s   ×{:.0}", theirs / seconds);
     Ok(())
+}
+
+/// Seconds and η of the first records by numpy.
+fn numpy(
+    python: &str,
+    rows: &Parallel,
+    fitted: &SoftmaxFit,
+) -> Result<(f64, Vec<f64>), Box<dyn std::error::Error>> {
+    let records =
+        || rows.blocks.iter().flat_map(|b| (0..b.len()).map(move |i| (b.row(i), b.y[i]))).take(SAMPLED);
+    let question = serde_json::json!({
+        "width": fitted.width,
+        "classes": fitted.classes,
+        "w": fitted.w,
+        "contrasts": contrasts(fitted.classes),
+        "inverse": Cholesky::new(&fitted.hessian, fitted.coefficients())?.inverse(),
+        "x": records().flat_map(|(x, _)| x.to_vec()).collect::<Vec<f64>>(),
+        "y": records().map(|(_, y)| y).collect::<Vec<f64>>(),
+    });
+    let mut child = Command::new(python)
+        .args(["-c", include_str!("../softmax_numpy.py")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot run {python}: {e}"))?;
+    child.stdin.take().ok_or("no standard input")?.write_all(question.to_string().as_bytes())?;
+    let out = child.wait_with_output()?;
+    if !out.status.success() {
+        return Err(format!("{python} failed: does it have numpy?").into());
+    }
+    let answer: serde_json::Value = serde_json::from_slice(&out.stdout)?;
+    let seconds = answer["seconds"].as_f64().ok_or("the peer did not say how long it took")?;
+    let etas = answer["eta"].as_array().ok_or("the peer gave no η")?;
+    Ok((seconds, etas.iter().filter_map(serde_json::Value::as_f64).collect()))
 }
 
 fn ours(rows: &Parallel, fitted: &SoftmaxFit) -> Result<Vec<f64>, leakscope_core::Error> {

@@ -481,7 +481,7 @@ fn advice_that_is_taken_ends_green() {
         };
         let first = of_release(&release(0.001, &format!("a{seed}")));
         let better = advised(&first.text()).unwrap_or_else(|| panic!("{line}: {}", first.text()));
-        let second = of_release(&release(better, &format!("b{seed}")).for_publication());
+        let second = of_release(&release(better, &format!("b{seed}")));
         assert_eq!(second.colour, Colour::Green, "{line}: {} / {}", first.text(), second.text());
     }
     assert!(taken >= 8, "{taken}");

@@ -169,6 +169,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         utility: utility(request, &loaded, &fit, (&options.sigmas, shape.as_ref()))?,
         noise: described(request, &loaded, shaped.as_ref())?,
         warnings,
+        notes: crate::remarks::notes(&loaded.encoding),
         seconds,
         redact: request.redact,
     })
@@ -368,6 +369,9 @@ pub fn summary(a: &Attack) -> String {
             format::number(100.0 * b.spread_after),
             format::number(100.0 * b.spread_before)
         ));
+    }
+    for note in &a.notes {
+        out.push_str(&format!("note: {note}\n"));
     }
     for warning in &a.warnings {
         out.push_str(&format!("warning: {warning}\n"));

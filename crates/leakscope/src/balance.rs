@@ -153,6 +153,7 @@ pub fn run(
         },
         coefficients: names.into_iter().zip(outcome.fit.w().iter().copied()).collect(),
         warnings: warnings(request, &loaded, &outcome)?,
+        notes: crate::remarks::notes(&loaded.encoding),
         seconds: clock.elapsed().as_secs_f64(),
         redact: request.redact,
     };
@@ -403,6 +404,9 @@ pub fn summary(b: &Balance) -> String {
             format::number(gain.weights),
             format::number(gain.noise)
         ));
+    }
+    for note in &b.notes {
+        out.push_str(&format!("note: {note}\n"));
     }
     for warning in &b.warnings {
         out.push_str(&format!("warning: {warning}\n"));

@@ -66,10 +66,16 @@ pub(crate) fn few_digits(
     })
 }
 
+/// What was done with the table that asks for nothing: which columns were left out as names of rows, how dates were read.
+pub(crate) fn notes(encoding: &Encoding) -> Vec<String> {
+    encoding.remarks.iter().filter(|r| r.is_note()).map(|r| r.to_string()).collect()
+}
+
 /// What the user should know of the training rows, whatever is done with them.
 pub(crate) fn of_data(encoding: &Encoding) -> Vec<String> {
     // What was guessed about the table comes first: everything else rests on it.
-    let mut warnings: Vec<String> = encoding.remarks.iter().map(|r| r.to_string()).collect();
+    let mut warnings: Vec<String> =
+        encoding.remarks.iter().filter(|r| !r.is_note()).map(|r| r.to_string()).collect();
     let named = |which: &dyn Fn(&Attribute) -> bool| -> Vec<String> {
         encoding.attributes.iter().filter(|a| which(a)).map(|a| a.name.clone()).collect()
     };

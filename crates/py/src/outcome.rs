@@ -128,10 +128,8 @@ impl Outcome {
             Document::Audit(audit) => Some(leakscope_report::page(audit)),
             Document::Balance(balance) => Some(leakscope_report::balance_page(balance)),
             Document::Attack(attack) => Some(leakscope_report::attack_page(attack)),
-            // The one that was published.
-            Document::Release(release) => {
-                Some(leakscope_report::release_page(&release.statement.for_publication()))
-            }
+            // The owner's: the one that is published is among its files.
+            Document::Release(release) => Some(leakscope_report::owners_release_page(release)),
             Document::Account(costs) => Some(leakscope_report::account_page(costs)),
             Document::Bound(found) => Some(leakscope_report::bound_page(found)),
             Document::Calibration(_) => None,

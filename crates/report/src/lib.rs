@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | [`page`] | one HTML file that opens offline | a privacy officer |
 //! | [`summary`] | a screenful of text | the person at the terminal |
-//! | [`balance_page`], [`attack_page`], [`release_page`], [`account_page`], [`bound_page`], [`canary_page`], [`text_audit_page`] | the pages of the other commands | |
+//! | [`balance_page`], [`attack_page`], [`release_page`], [`owners_release_page`], [`account_page`], [`bound_page`], [`canary_page`], [`text_audit_page`] | the pages of the other commands | |
 //! | [`reproduction_page`], [`panel_svg`] | a figure of a paper beside ours, as a page and as files | a researcher |
 //! | [`comparison_page`], [`comparison_summary`] | results side by side | somebody who decides between them |
 //! | [`comparison_markdown`], [`comparison_junit`], [`comparison_sarif`] | the same without any record or value | a pipeline |
@@ -55,8 +55,8 @@ pub use finite::{NotFinite, check_finite};
 pub use format::{five_digits, quoted};
 pub use render::html::page::{
     ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
-    folder_page, page, page_with, panel_svg, release_page, reproduction_page, rewritten_page,
-    text_audit_page, with_navigation,
+    folder_page, owners_release_page, page, page_with, panel_svg, release_page, reproduction_page,
+    rewritten_page, text_audit_page, with_navigation,
 };
 pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};
 pub use render::terminal::{

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::pages::{every_kind, wide_and_explored};
+use common::pages::{every_kind, owned, wide_and_explored};
 use common::{clinic, hostile, situations};
 use leakscope_report::page;
 
@@ -179,6 +179,36 @@ fn five_thousand_columns_give_a_page_to_mail() {
     assert!(
         visible(&html).contains("Of attributes, those that leak most: η of the other 4,950 is in the table")
     );
+}
+
+#[test]
+fn the_owners_page_of_a_wide_release_is_one_to_mail_too() {
+    let html = leakscope_report::owners_release_page(&owned(5_000));
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    let card =
+        |id: &str| html.split_once(&format!("id=\"{id}\"")).unwrap().1.split_once("</section>").unwrap().0;
+    for id in ["tell", "coefficients"] {
+        assert!(card(id).matches("<tr>").count() <= 101 && card(id).contains("more"), "{id}");
+        let whole = card(id).contains("number 4999") || card(id).contains("are in the JSON file alone");
+        assert!(whole && card(id).contains("number 300"), "{id}");
+    }
+    // A remark about the data is a note, and no warning.
+    assert!(html.contains("<section class=\"notes\"") && !html.contains("<section class=\"warnings\""));
+    assert!(card("notes").contains("<code>&lt;id&gt;</code>"));
+}
+
+/// What makes a page red, amber or green stands on it without a click.
+#[test]
+fn every_kind_of_page_names_what_decides_its_colour() {
+    for (name, html) in every_kind().into_iter().filter(|(name, _)| *name != "index") {
+        let verdict =
+            html.split_once("<section class=\"verdict ").unwrap().1.split_once("</section>").unwrap().0;
+        let by = verdict.split_once("<summary>What decides this colour: ").map(|(_, rest)| rest);
+        let by = by.unwrap_or_else(|| panic!("{name}: {verdict}")).split_once("</summary>").unwrap().0;
+        assert!(by.len() > 3 && verdict.contains(by.split(": ").next().unwrap()), "{name}: {by}");
+        let colour = verdict.split_once('"').unwrap().0;
+        assert!(verdict.contains(&format!("<span class=\"dot-{colour}\"")), "{name}: {colour}");
+    }
 }
 
 #[test]

@@ -44,10 +44,20 @@ fn a_balance_says_whether_it_worked() {
 fn every_page_says_whose_it_is() {
     for (kind, page) in common::pages::every_kind() {
         let private = match kind {
-            "audit" | "wide audit" | "explored audit" | "balance" | "attack" | "network" | "training"
-            | "inversion" | "informed" | "membership" | "texts" => true,
+            "audit"
+            | "wide audit"
+            | "explored audit"
+            | "balance"
+            | "attack"
+            | "network"
+            | "training"
+            | "inversion"
+            | "informed"
+            | "membership"
+            | "texts"
+            | "release for its owner" => true,
             "bound" => found().data.is_some(),
-            "release" | "account" | "reproduction" | "canary" | "index" => false,
+            "release" | "published release" | "account" | "reproduction" | "canary" | "index" => false,
             other => panic!("{other}: is it for publication?"),
         };
         assert_eq!(page.contains("For the owner of the data only."), private, "{kind}");

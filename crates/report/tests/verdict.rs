@@ -60,7 +60,7 @@ fn two_values_that_were_tried_decide() {
     assert!(
         v.text().starts_with(
             "Somebody who knows everything else tells age 40 from 60 years rightly in at most 93% of cases for record P-14380, \
-             and in 58.6% for the median record; a coin toss is right in 50%."
+             and in at most 58.6% for the median record; a coin toss is right in 50%."
         ),
         "{}",
         v.text()
@@ -198,7 +198,11 @@ fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
         for span in v.sentences.iter().flatten().filter(|s| s.strong) {
             assert!(html.contains(&format!("<b>{}</b>", span.text)), "{name}: {}", span.text);
         }
-        assert!(html.contains(&v.headline) && html.contains("What decides this colour"), "{name}");
+        // Page and terminal name the same line, with the same digits.
+        let by = v.decided_by().unwrap();
+        assert!(flat.contains(&format!("What makes it {}: {by}.", v.colour.name())), "{name}: {by}");
+        let shown = html.split("What decides this colour: ").nth(1).unwrap();
+        assert!(html.contains(&v.headline) && shown.starts_with(&by), "{name}: {by}");
     }
 }
 
@@ -473,15 +477,32 @@ fn what_was_not_tried_asks_for_work_and_not_for_noise() {
     assert!(of(None).text().contains("would bring that to about"), "{}", of(None).text());
 }
 
-/// A page that may say no more than whether a limit holds shows no number in its place; its owner is told what is settled.
+/// What is published of a release has one colour and one set of words, whatever was measured; its owner is told what is settled.
 #[test]
-fn a_release_past_its_limit_shows_no_placeholder_and_says_what_is_settled() {
+fn what_was_measured_changes_nothing_that_is_published_and_its_owner_is_told() {
     use Means::Refits;
     use leakscope_report::release::{Counting, Measured, Owned};
     let statement = stated((0.99, Refits), Some((0.55, Refits)));
-    let v = of_release(&statement.for_publication());
-    let shown: Vec<&str> = v.grounds.iter().map(|g| g.shown.as_str()).collect();
-    assert!(shown.contains(&"above 60%, or not shown") && !shown.contains(&"100%"), "{shown:?}");
+    let published = statement.for_publication();
+    for (attribute, label) in [(0.51, 0.51), (0.6, 0.65), (0.99, 0.55), (1.0, 1.0)] {
+        for by in [Refits, Means::Eta] {
+            let mut other = stated((attribute, by), Some((label, by)));
+            (other.eta.max, other.composed.eta_max) = (Some(3.0 * attribute), Some(4.0 * label));
+            let tell = other.tell.as_mut().unwrap();
+            (tell.more_noise, tell.withdraw_first) = (Some(attribute), vec!["release-1".into()]);
+            assert_eq!(other.for_publication(), published);
+        }
+    }
+    let v = of_release(&published);
+    assert_eq!(
+        (v.colour, v.decided_by().as_deref()),
+        (Colour::Amber, Some("numbers that stay with the owner"))
+    );
+    assert!(v.grounds.is_empty() && v.text().contains("stays with its owner"), "{}", v.text());
+    // A target is public: one under which values are read off is red.
+    let mut target = statement.clone();
+    (target.eta.target, target.eta.max) = (Some(Target { eta: 3.0, statistic: Statistic::Max }), Some(3.0));
+    assert_eq!(of_release(&target.for_publication()).colour, Colour::Red);
     let owned = |at_least: f64| {
         let mut tell = told(&[("age", 1.0, false)]);
         tell.attributes[0].at_least = Some(at_least);

@@ -113,6 +113,21 @@ impl Counting {
     }
 }
 
+/// What separates the fields of a line, most likely, and how often it does.
+fn most_frequent(line: &[u8]) -> (u8, usize) {
+    let candidates = [b',', b';', b'\t', b'|'];
+    let mut counts = [0_usize; 4];
+    let mut quoted = false;
+    for &byte in line {
+        quoted ^= byte == b'"';
+        if let Some(i) = candidates.iter().position(|c| *c == byte && !quoted) {
+            counts[i] += 1;
+        }
+    }
+    let most = counts.into_iter().max().unwrap_or(0);
+    (counts.iter().position(|c| *c == most).map_or(b',', |i| candidates[i]), most)
+}
+
 /// Consecutive records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CsvRange {
@@ -265,17 +280,7 @@ impl CsvFile {
                 break;
             }
         }
-        let candidates = [b',', b';', b'\t', b'|'];
-        let mut counts = [0_usize; 4];
-        let mut quoted = false;
-        for byte in line {
-            quoted ^= byte == b'"';
-            if let Some(i) = candidates.iter().position(|c| *c == byte && !quoted) {
-                counts[i] += 1;
-            }
-        }
-        let most = counts.into_iter().max().unwrap_or(0);
-        Ok(counts.iter().position(|c| *c == most).map_or(b',', |i| candidates[i]))
+        Ok(most_frequent(&line).0)
     }
 
     fn infer_kinds<R: Read>(&mut self, reader: &mut csv::Reader<R>, markers: &Markers) -> Result<()> {
@@ -336,7 +341,44 @@ impl CsvFile {
         if record.len() == self.header.len() {
             return Ok(());
         }
+        // At the first rows it may be the first line that is unlike the others.
+        if row <= 1
+            && let Some(odd) = self.odd_first_line()?
+        {
+            return Err(odd);
+        }
         Err(Error::Fields { place: self.place(row), found: record.len(), expected: self.header.len() })
+    }
+
+    /// What is wrong with a first line that the two after it agree to be unlike: a title, or a remark, above the table.
+    fn odd_first_line(&self) -> Result<Option<Error>> {
+        let mut stream = self.content.stream(0)?;
+        let mut lines = vec![];
+        while lines.len() < 3 {
+            let mut line = Vec::new();
+            let read = (&mut stream).take(1 << 20).read_until(b'\n', &mut line);
+            if read.map_err(|source| self.content.failed(source))? == 0 {
+                break;
+            }
+            if !line.trim_ascii().is_empty() {
+                lines.push(line);
+            }
+        }
+        let [first, second, third] = lines.as_slice() else { return Ok(None) };
+        let ([was, now, then], [of_first, of_second, of_third]) = (
+            [first, second, third].map(|line| most_frequent(line).0),
+            [first, second, third].map(|line| most_frequent(line).1),
+        );
+        let agree = (now, of_second) == (then, of_third) && of_second > 0;
+        if !agree || (was, of_first) == (now, of_second) || of_first >= of_second {
+            return Ok(None);
+        }
+        Ok(Some(Error::FirstLine {
+            path: self.path().into(),
+            line: truncated(String::from_utf8_lossy(first).trim()),
+            fields: of_second + 1,
+            delimiter: char::from(now),
+        }))
     }
 
     /// `row` counted from 0 in the file.

@@ -186,6 +186,22 @@ pub enum Error {
         /// What the parser said.
         message: String,
     },
+    /// The first line is unlike those after it.
+    #[error(
+        "{}: the first line, `{line}`, is unlike those after it, which have {fields} fields separated by `{delimiter}`: if it does \
+         not name the columns, remove it from the file, and where no other line names them read the rest with ⟨no_header⟩",
+        path.display()
+    )]
+    FirstLine {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: String,
+        /// Fields of the second line.
+        fields: usize,
+        /// What separates them.
+        delimiter: char,
+    },
     /// A row has more or fewer fields than the header.
     #[error("{place}: {found} fields, but the header has {expected}: check the delimiter and the quoting")]
     Fields {
@@ -346,7 +362,12 @@ pub enum Error {
         type_name: String,
     },
     /// There are missing values and no rule for them.
-    #[error("missing values: {}. {}", missing_columns(columns), missing_advice(columns, needed, empty))]
+    #[error(
+        "missing values: {}. {}{}",
+        missing_columns(columns),
+        missing_advice(columns, needed, empty),
+        no_header(*header_is_data)
+    )]
     Missing {
         /// Columns with their number of missing values.
         columns: Vec<(String, u64)>,
@@ -354,6 +375,8 @@ pub enum Error {
         needed: Vec<String>,
         /// Those that have no value at all.
         empty: Vec<String>,
+        /// Whether the names of the columns look like a row of data.
+        header_is_data: bool,
     },
     /// The target, a weight, an id or a group is missing, which no mean can fill.
     #[error(

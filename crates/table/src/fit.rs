@@ -199,7 +199,8 @@ fn check_missing(layout: &Layout, profile: &Profile, options: &EncodeOptions) ->
                 let is_feature = |i: usize| layout.names[..layout.features].contains(&layout.names[i]);
                 let needed = named(&|i| !is_feature(i));
                 let empty = named(&|i| profile.columns[i].missing >= profile.rows);
-                return Err(Error::Missing { columns, needed, empty });
+                let header_is_data = layout.remarks.contains(&Remark::HeaderIsData);
+                return Err(Error::Missing { columns, needed, empty, header_is_data });
             }
         }
         Missing::Mean => {

@@ -138,6 +138,32 @@ pub enum Remark {
 }
 
 impl Remark {
+    /// Whether it says what was done and asks for nothing: a note. Others may mean that another reading was meant, or that the
+    /// numbers say less than they seem to.
+    pub fn is_note(&self) -> bool {
+        match self {
+            Self::Index { .. }
+            | Self::Nameless { .. }
+            | Self::Identifier { .. }
+            | Self::Dates { .. }
+            | Self::Unit { .. }
+            | Self::Separators { .. }
+            | Self::RareLevels { .. }
+            | Self::Weights { .. } => true,
+            Self::HeaderIsData
+            | Self::DraftSchema
+            | Self::DatesUnclear { .. }
+            | Self::NamedLikeCode { .. }
+            | Self::TextsLikeNumbers { .. }
+            | Self::Clipped { .. }
+            | Self::Duplicates { .. }
+            | Self::Repeated { .. }
+            | Self::TwoClasses { .. }
+            | Self::Fractions { .. }
+            | Self::FewValues { .. } => false,
+        }
+    }
+
     /// The column it is about; none where it is about the whole table.
     pub fn column(&self) -> Option<&str> {
         match self {
@@ -191,7 +217,7 @@ impl fmt::Display for Remark {
                 write!(
                     f,
                     "Column `{column}` looks like an identifier ({share}) and was left out. Name it as the ⟨id⟩ to name \
-                     records by it, or among ⟨categorical⟩ to use it as a category."
+                     records by it. If it is none, name it among ⟨categorical⟩: it is then used, each value a category of its own."
                 )
             }
             Self::Dates { column, order } => {

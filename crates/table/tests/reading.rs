@@ -252,6 +252,21 @@ fn broken_files_say_what_is_wrong() {
     assert!(matches!(error("latin2.csv", b"c,y\na,1\ncaf\xe9,2\n"), Error::NotUtf8 { row: 2, .. }));
     let fields = error("fields.csv", b"x,y\n1,2\n1,2,3\n");
     assert!(matches!(&fields, Error::Fields { place, found: 3, expected: 2 } if place.row == 2));
+    // A title above the table, as in the test file of UCI's Adult.
+    for title in ["|1x3 Cross validator", "people of 2024"] {
+        for no_header in [false, true] {
+            let path = folder.write("title.csv", format!("{title}\n25, Private, <=50K.\n38, State, >50K.\n"));
+            let read = ReadOptions { paths: vec![path], no_header, ..Default::default() };
+            let titled = Table::open(&read).err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(
+                titled.contains(&format!("the first line, `{title}`"))
+                    && titled.contains("3 fields separated by `,`"),
+                "{no_header}: {titled}"
+            );
+        }
+    }
+    let fields = error("fields.csv", b"x,y\n1,2,3\n1,2\n");
+    assert!(matches!(&fields, Error::Fields { place, found: 3, expected: 2 } if place.row == 1), "{fields}");
     assert!(
         matches!(error("twice.csv", b"x,y,x\n1,2,3\n"), Error::DuplicateColumn { column, .. } if column == "x")
     );
@@ -294,7 +309,11 @@ fn bad_cells_are_named_by_column_and_row() {
     let missing = failure(&folder.write("gaps.csv", "a,b,y\n1,,1\n,,2\n3,x,3\n"), &roles("y"), &plain());
     assert!(matches!(&missing, Error::Missing { columns, .. }
         if *columns == [("a".to_string(), 1), ("b".to_string(), 2)]));
-    assert!(missing.to_string().contains("⟨missing=drop⟩"));
+    assert!(missing.to_string().contains("⟨missing=drop⟩") && !missing.to_string().contains("⟨no_header⟩"));
+    let headless =
+        failure(&folder.write("headless.csv", "39,7,50\n1,,1\n,8,2\n3,9,3\n"), &roles("50"), &plain());
+    assert!(matches!(&headless, Error::Missing { header_is_data: true, .. }), "{headless}");
+    assert!(headless.to_string().contains("with ⟨no_header⟩ columns are called c1"), "{headless}");
 
     let mean = EncodeOptions { missing: Missing::Mean, ..plain() };
     let target = failure(&folder.write("t.csv", "a,y\n1,\n2,2\n"), &roles("y"), &mean);

@@ -1,6 +1,7 @@
 //! What each column was taken for, in a few lines: inferred types are shown before anything rests on them.
 
-use leakscope_table::{Attribute, Encoding, Kind, TargetCoding};
+use leakscope::spelling::for_reader;
+use leakscope_table::{Attribute, Encoding, Kind, Remark, TargetCoding};
 
 /// Names of a list before it is cut.
 const NAMED: usize = 12;
@@ -38,7 +39,12 @@ pub(super) fn columns(encoding: &Encoding, dropped: &[String]) -> String {
     add("weights", encoding.weights.iter().cloned().collect());
     add("id", encoding.id.iter().cloned().collect());
     add("left out", dropped.to_vec());
-    wrapped("columns: ", &parts.join("; "))
+    let all = wrapped("columns: ", &parts.join("; "));
+    // Whatever goes wrong next goes wrong because of it.
+    match encoding.remarks.contains(&Remark::HeaderIsData) {
+        true => format!("{all}\n{}", wrapped("warning: ", &for_reader(&Remark::HeaderIsData.to_string()))),
+        false => all,
+    }
 }
 
 fn listed(names: &[String]) -> String {

@@ -166,9 +166,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     args.run.show(&json, &release::summary(&owned), &written);
-    // The page that was written says whether the limit holds, and is red where it does not.
+    // For the owner alone: the page that may be published has no colour that depends on the data.
     if of_owned(&owned).colour == Colour::Red {
-        crate::note!("the page of this release is red: keep it to yourself (exit code 1)");
+        crate::note!("this release is red: keep it to yourself (exit code 1)");
         return Ok(ExitCode::from(1));
     }
     Ok(ExitCode::SUCCESS)

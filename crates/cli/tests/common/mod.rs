@@ -35,7 +35,7 @@ impl Run {
     /// The run of a release that was written, whatever the colour of its page (a red one exits with 1).
     #[track_caller]
     pub fn expect_released(self) -> Self {
-        let red = self.code == 1 && self.stderr.contains("the page of this release is red");
+        let red = self.code == 1 && self.stderr.contains("this release is red");
         assert!(self.code == 0 || red, "{}, stderr: {}\nstdout: {}", self.code, self.stderr, self.stdout);
         self
     }

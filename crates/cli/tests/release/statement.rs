@@ -1,7 +1,7 @@
 //! What a release states: to everybody, to its owner alone, and what it refuses.
 
 use super::support::*;
-use leakscope_report::verdict::{Colour, of_release};
+use leakscope_report::verdict::Colour;
 use serde_json::Value;
 
 #[test]
@@ -21,7 +21,7 @@ fn what_only_the_owner_may_see_is_in_its_own_folder() {
         .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     private.sort();
-    assert_eq!(private, ["ledger.json", "ledger.key", "ledger.lock", "release-1.json"]);
+    assert_eq!(private, ["ledger.json", "ledger.key", "ledger.lock", "release-1.html", "release-1.json"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -29,7 +29,9 @@ fn what_only_the_owner_may_see_is_in_its_own_folder() {
         assert_eq!(mode & 0o077, 0);
     }
     // Next to no noise is red, and the page says what may leave the house.
-    assert_eq!(of_release(&place.statement("out/release-1/release.json")).colour, Colour::Red);
+    assert_eq!(place.owners_colour("out/release-1"), Colour::Red);
+    let own = place.text("out/private/release-1.html");
+    assert!(own.contains("class=\"verdict bad\"") && own.contains("For the owner of the data only."));
     let page = place.text("out/release-1/report.html");
     assert!(page.contains("Which files may leave the house") && page.contains("What was read off the data"));
     let said = place.run("release people.csv --target y --l2 0.1 --sigma 1 --out out");
@@ -50,16 +52,16 @@ fn how_often_values_are_told_apart_decides_the_page() {
     people.outcome.iter_mut().for_each(|y| *y *= 1e4);
     place.write("people.csv", &people.csv(false));
     let line = "people.csv --target y --l2 0.1 --out";
-    let colour = |name: &str| of_release(&place.statement(name)).colour;
+    let colour = |name: &str| place.owners_colour(name);
     // η this small for the whole record, label and all, is calm where σ was given; one that was solved for on the data tells
     // something of its own.
     place.release(&format!("{line} small --target-eta 0.05"));
-    assert_eq!(colour("small/release-1/release.json"), Colour::Amber);
+    assert_eq!(colour("small/release-1"), Colour::Amber);
     let sigma = 2.0 * place.statement("small/release-1/release.json").mechanism.sigma;
     place.release(&format!("{line} quiet --sigma {sigma}"));
-    assert_eq!(colour("quiet/release-1/release.json"), Colour::Green);
+    assert_eq!(colour("quiet/release-1"), Colour::Green);
     let owned = place.release(&format!("{line} read-off --sigma 1"));
-    assert_eq!(colour("read-off/release-1/release.json"), Colour::Red, "{}", owned["tell"]);
+    assert_eq!(colour("read-off/release-1"), Colour::Red, "{}", owned["tell"]);
     assert_eq!(owned["tell"]["label"]["by"], "refits");
     assert!(owned["tell"]["label"]["at_most"].as_f64().unwrap() > 0.75);
     // The owner has every attribute with its values and its record; the statement has one number.
@@ -76,7 +78,7 @@ fn how_often_values_are_told_apart_decides_the_page() {
     // Much noise, all bounds given so that no unit moves with a value: green.
     let bounds = "--bounds age=-50..150 --bounds height=0..300 --bounds income=0..1e6 --scale bounds";
     let calm = place.release(&format!("{line} calm {bounds} --sigma 1e5"));
-    assert_eq!(colour("calm/release-1/release.json"), Colour::Green, "{}", calm["tell"]);
+    assert_eq!(colour("calm/release-1"), Colour::Green, "{}", calm["tell"]);
     // The second release of the same data is told together with the first; one for which there was no time rests
     // on η and is never green.
     place.release(&format!("{line} calm {bounds} --sigma 1e5"));
@@ -84,7 +86,7 @@ fn how_often_values_are_told_apart_decides_the_page() {
     assert_eq!(ledger["releases"][1]["told"]["y"]["values"].as_array().unwrap().len(), 2);
     let balanced = place.release(&format!("{line} balanced --sigma 1e5 --balance 2 --tell-budget 0"));
     assert_eq!(balanced["tell"]["label"]["by"], "eta");
-    assert_ne!(colour("balanced/release-1/release.json"), Colour::Green);
+    assert_ne!(colour("balanced/release-1"), Colour::Green);
     // A pair that was given is public; one outside the bounds is refused.
     let given = place.release(&format!("{line} given --sigma 1e5 --tell age=40,60"));
     assert_eq!(given["tell"]["given"][0], serde_json::json!({"attribute": "age", "from": "40", "to": "60"}));
@@ -187,7 +189,7 @@ fn a_ledger_that_does_not_know_a_release_is_refused() {
 fn an_attribute_that_a_later_release_leaves_out_still_counts() {
     let place = Place::new();
     place.write("people.csv", &People::draw(5, 300).csv(false));
-    let colour = |name: &str| of_release(&place.statement(&format!("{name}/release.json"))).colour;
+    let colour = |name: &str| place.owners_colour(name);
     let bounds = "--bounds age=0..128 --bounds height=0..256 --bounds income=0..1048576 --scale bounds";
     let line = format!("people.csv --target y --label public --l2 0.1 {bounds}");
     let all_but_age = "--drop height --drop income --drop race --drop home";

@@ -2,6 +2,8 @@
 
 use leakscope_core::random::Seeded;
 use leakscope_report::Release;
+use leakscope_report::release::Owned;
+use leakscope_report::verdict::{Colour, of_owned};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ impl Place {
     pub(crate) fn release(&self, line: &str) -> Value {
         let output = self.run(&format!("release {line} --json"));
         let said = String::from_utf8_lossy(&output.stderr);
-        let red = output.status.code() == Some(1) && said.contains("the page of this release is red");
+        let red = output.status.code() == Some(1) && said.contains("this release is red");
         assert!(output.status.success() || red, "{line}: {said}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
@@ -48,6 +50,14 @@ impl Place {
 
     pub(crate) fn statement(&self, name: &str) -> Release {
         serde_json::from_str(&self.text(name)).unwrap()
+    }
+
+    /// The colour of a release (`out/release-1`) as its owner is told.
+    pub(crate) fn owners_colour(&self, name: &str) -> Colour {
+        let (folder, release) = name.rsplit_once('/').unwrap();
+        let owned: Owned =
+            serde_json::from_str(&self.text(&format!("{folder}/private/{release}.json"))).unwrap();
+        of_owned(&owned).colour
     }
 }
 

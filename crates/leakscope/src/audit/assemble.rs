@@ -7,7 +7,7 @@ use super::utility::Cost;
 use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
 use crate::labelled::Names;
 use crate::model::class_names;
-use crate::remarks::duplicates;
+use crate::remarks::{duplicates, notes};
 use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
@@ -100,6 +100,7 @@ impl AuditParts<'_> {
             score,
             limits: self.limits(),
             warnings,
+            notes: notes(self.encoding),
             assumptions: self.assumptions(),
             timings: self.timings,
         };

@@ -384,28 +384,37 @@ impl Held {
     }
 
     /// Publishes a release: `files` (names and contents) become a new folder, and the ledger its line, both or neither. The
-    /// owner's copy of the statement is private.
-    /// Returns the names of what was written.
+    /// owner's copies (how their names end, and contents) are private.
+    /// Returns the names of what was written, the owner's first.
     pub fn publish(
         &mut self,
         entry: Entry,
         files: &[(&str, &str)],
-        owners_copy: &str,
+        owners: &[(&str, &str)],
     ) -> Result<Vec<PathBuf>> {
         let staged = self.stage(files)?;
         let name = self.intend(entry)?;
-        let copy = self.folder.join(PRIVATE).join(format!("{name}.json"));
-        if let Err(e) = crate::output::write_text(&copy, owners_copy) {
-            self.ledger.intention = None;
-            self.write()?;
-            return Err(e);
+        let mut copies = vec![];
+        let undo = |copies: &[PathBuf]| {
+            for copy in copies {
+                let _ = fs::remove_file(copy);
+            }
+        };
+        for (ending, text) in owners {
+            copies.push(self.folder.join(PRIVATE).join(format!("{name}.{ending}")));
+            if let Err(e) = copies.last().map_or(Ok(()), |copy| crate::output::write_text(copy, text)) {
+                undo(&copies);
+                self.ledger.intention = None;
+                self.write()?;
+                return Err(e);
+            }
         }
         let target = self.folder.join(&name);
         let fail = |e: std::io::Error| Failure::Message(format!("cannot write {}: {e}", target.display()));
         let staged = staged.keep();
         if let Err(e) = fs::rename(&staged, &target) {
             let _ = fs::remove_dir_all(&staged);
-            let _ = fs::remove_file(&copy);
+            undo(&copies);
             self.ledger.intention = None;
             self.write()?;
             return Err(fail(e));
@@ -413,7 +422,8 @@ impl Held {
         // The name itself reaches the disk before the line that relies on it.
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
         self.charge()?;
-        Ok(files.iter().map(|(name, _)| target.join(name)).chain([copy]).collect())
+        copies.extend(files.iter().map(|(name, _)| target.join(name)));
+        Ok(copies)
     }
 
     /// The files of a release under a temporary name.
@@ -600,7 +610,7 @@ mod tests {
         // The next one has its own folder, and nothing is left to say.
         let mut held = open();
         assert!(held.remarks.is_empty());
-        held.publish(entry(), &FILES, "{}\n").unwrap();
+        held.publish(entry(), &FILES, &[("json", "{}\n")]).unwrap();
         drop(held);
         assert_eq!((open().ledger.releases.len(), names(folder).len()), (2, 2));
     }
@@ -611,7 +621,7 @@ mod tests {
         let folder = place.path();
         let mut held = Held::open(folder, "f", Keeping::default()).unwrap();
         held.budget(Some(1.0)).unwrap();
-        held.publish(entry(), &FILES, "{}\n").unwrap();
+        held.publish(entry(), &FILES, &[("json", "{}\n")]).unwrap();
         drop(held);
         let path = folder.join(FILE);
         let whole = fs::read(&path).unwrap();
@@ -639,14 +649,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut held = Held::open(place.path(), "f", Keeping::default()).unwrap();
         assert_eq!(held.budget(Some(1.0)).unwrap(), Some(1.0));
-        held.publish(entry(), &FILES, "{}\n").unwrap();
+        held.publish(entry(), &FILES, &[("json", "{}\n")]).unwrap();
         drop(held);
         assert!(Held::open(place.path(), "g", Keeping::default()).is_err());
         let joined = Keeping { data_changed: Some("40 patients joined"), key: None };
         let mut held = Held::open(place.path(), "g", joined).unwrap();
         assert_eq!(held.budget(None).unwrap(), Some(1.0));
         assert!(held.budget(Some(2.0)).is_err() && held.budget(Some(0.5)).unwrap() == Some(0.5));
-        held.publish(entry(), &FILES, "{}\n").unwrap();
+        held.publish(entry(), &FILES, &[("json", "{}\n")]).unwrap();
         drop(held);
         let held = Held::open(place.path(), "g", Keeping::default()).unwrap();
         assert_eq!((held.ledger.releases.len(), held.ledger.data_changes.len()), (2, 1));
@@ -659,7 +669,7 @@ mod tests {
         let file = safe.path().join("leakscope.key");
         let keeping = Keeping { key: Some(&file), ..Keeping::default() };
         let mut held = Held::open(place.path(), "f", keeping).unwrap();
-        held.publish(entry(), &FILES, "{}\n").unwrap();
+        held.publish(entry(), &FILES, &[("json", "{}\n")]).unwrap();
         drop(held);
         assert!(file.exists() && !place.path().join(PRIVATE).join(super::super::seal::KEY).exists());
         assert_eq!(Held::open(place.path(), "f", keeping).unwrap().ledger.releases.len(), 1);

@@ -118,11 +118,14 @@ pub struct Ready {
 
 impl Ready {
     /// Publishes a release in a folder of its own (the page, `release.json` and `model.json`) and charges the ledger, both or
-    /// neither; the owner's copy goes to the private folder. Returns what was written, the page first.
+    /// neither; the owner's page and copy go to the private folder. Returns what was written, the owner's page first.
     pub fn publish(mut self, owned: &Owned) -> Result<Vec<PathBuf>> {
         let files = files(&owned.statement);
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        self.held.publish(self.entry, &files, &leakscope_report::owners_document(owned))
+        let page = leakscope_report::owners_release_page(owned);
+        let page = leakscope_report::rewritten_page(&page, for_reader);
+        let copy = leakscope_report::owners_document(owned);
+        self.held.publish(self.entry, &files, &[("html", &page), ("json", &copy)])
     }
 }
 

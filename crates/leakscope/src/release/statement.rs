@@ -40,7 +40,8 @@ pub(super) fn owned(
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
     let (sigma, noise, (eta_mean, eta_max)) =
         (prepared.sigma(), prepared.covariances()?, prepared.measured());
-    let mut remarks = loaded.remarks(request, fit)?;
+    let mut remarks = crate::remarks::notes(&loaded.encoding);
+    remarks.extend(loaded.remarks(request, fit)?);
     if let Some(balancing) = prepared.fitted.balancing.as_ref().filter(|b| b.most_even != b.iterations) {
         remarks.push(format!(
             "Counted leakage would be most even after {} of balancing; {} asked for. How many is given, and not chosen on the data: \
@@ -259,15 +260,9 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
         ),
     });
     list.push(
-        format!(
-            "Whether two values are told apart in at most {} of cases, the limit that was set. How often they are, and which \
-             attribute, which record and which values that is, stays with the owner.",
-            format::share(request.protect_at)
-        ),
-    );
-    list.push(
         "Nothing else: neither means nor standard deviations, nor the number of records, nor what was measured is in these \
-         files."
+         files. How often two values are told apart, and whether that is within a limit, stays with the owner; no colour or word here \
+         depends on it."
             .into(),
     );
     list
@@ -312,9 +307,9 @@ fn attacker_knowledge(terms: &Terms) -> Vec<String> {
 fn assumed(request: &Request, prepared: &Prepared) -> Vec<String> {
     let counting = match prepared.fitted.counting {
         Counting::Units => "η counts everything: columns are scaled by their public units.",
-        Counting::Exact => "η counts that columns are scaled by their own standard deviations, exactly.",
-        Counting::Bounded => {
-            "η counts that columns are scaled by their own standard deviations, by a bound that is never too small."
+        // Which of the two it is follows from the number of records.
+        Counting::Exact | Counting::Bounded => {
+            "η counts that columns are scaled by their own standard deviations, exactly or by a bound that is never too small."
         }
         Counting::Weights => {
             "η counts that the weights of all records depend on each record, exactly; columns are scaled by their public units."
@@ -380,8 +375,11 @@ pub fn summary(owned: &Owned) -> String {
         ));
     }
     let verdict = of_owned(owned);
-    out.push_str(&format!("{}: {}\n", verdict.headline, verdict.text()));
-    for warning in r.warnings.iter().chain(&owned.remarks) {
+    out.push_str(&verdict.lines());
+    for remark in &owned.remarks {
+        out.push_str(&format!("note: {remark}\n"));
+    }
+    for warning in &r.warnings {
         out.push_str(&format!("warning: {warning}\n"));
     }
     out

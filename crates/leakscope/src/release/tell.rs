@@ -306,7 +306,7 @@ pub(super) fn stated(
         protect_at,
         more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
         withdraw_first: together.map(|_| too_much(earlier, protect_at)).unwrap_or_default(),
-        limit_alone: false,
+        kept_back: false,
     }
 }
 

@@ -114,7 +114,7 @@ mod tests {
 
     fn publish(folder: &Path, eta: f64) {
         let mut held = Held::open(folder, "f", Keeping::default()).unwrap();
-        held.publish(entry(eta), &[("model.json", "{}\n")], "{}\n").unwrap();
+        held.publish(entry(eta), &[("model.json", "{}\n")], &[("json", "{}\n")]).unwrap();
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         publish(folder, 0.4);
         let joined = Keeping { data_changed: Some("40 patients joined"), key: None };
         let mut held = Held::open(folder, "g", joined).unwrap();
-        held.publish(entry(0.1), &[("model.json", "{}\n")], "{}\n").unwrap();
+        held.publish(entry(0.1), &[("model.json", "{}\n")], &[("json", "{}\n")]).unwrap();
         drop(held);
         withdraw(folder, 1, "never sent", None).unwrap();
         let ledger = Held::of_folder(folder, None).unwrap().ledger;

@@ -269,8 +269,8 @@ class Audit(Result):
 
     @property
     def warnings(self) -> list[str]:
-        """What to know about these numbers."""
-        return list(self.document["warnings"])
+        """What to know about these numbers: warnings first, then notes on what was done with the table."""
+        return [*self.document["warnings"], *self.document.get("notes", [])]
 
     @property
     def within_limits(self) -> bool:

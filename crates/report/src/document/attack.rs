@@ -50,6 +50,9 @@ pub struct Attack {
     pub noise: Option<Noise>,
     /// Things the user should know, in whole sentences.
     pub warnings: Vec<String>,
+    /// What was done with the table and asks for nothing, in whole sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Seconds the attacks took, without reading and fitting.
     pub seconds: f64,
     /// Whether its page names no record.

@@ -89,6 +89,9 @@ pub struct Audit {
     pub limits: Vec<Limit>,
     /// Things the user should know, in whole sentences.
     pub warnings: Vec<String>,
+    /// What was done with the table and asks for nothing, in whole sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What every number rests on, in whole sentences.
     pub assumptions: Vec<String>,
     /// Seconds.

@@ -59,6 +59,9 @@ pub struct Balance {
     pub coefficients: BTreeMap<String, f64>,
     /// Things the user should know, in whole sentences.
     pub warnings: Vec<String>,
+    /// What was done with the table and asks for nothing, in whole sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// What balancing and the shape of the noise buy for the same targets, where noise was made for some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought: Option<Bought>,

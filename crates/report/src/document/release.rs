@@ -58,9 +58,9 @@ pub struct Release {
 }
 
 impl Release {
-    /// The statement without what only the owner may see: an η that was measured, or how often values are told apart, shows even
-    /// on a grid on which side of a step a record puts it to whoever knows the others. Of the latter it is said whether the limit
-    /// that was set holds, and nothing else.
+    /// The statement without what only the owner may see: an η that was measured, how often values are told apart, and even whether a
+    /// limit holds show on which side of a step a record puts them to whoever knows the others. What is left depends on the data
+    /// through the noise alone, and through what [`Release::read_off`] lists.
     pub fn for_publication(&self) -> Self {
         let is_target = self.eta.target.is_some_and(|t| t.statistic == Statistic::Max);
         let mut published = self.clone();
@@ -68,12 +68,9 @@ impl Release {
         published.composed.eta_max =
             self.composed.eta_max.filter(|_| is_target && self.composed.releases == 1);
         if let Some(tell) = &mut published.tell {
-            let limit = tell.protect_at;
-            let coarse = |c: Ceiling| Ceiling { at_most: if c.at_most <= limit { limit } else { 1.0 }, ..c };
-            tell.attributes = tell.attributes.map(coarse);
-            tell.label = tell.label.map(coarse);
-            (tell.limit_alone, tell.more_noise) = (true, None);
+            (tell.attributes, tell.label, tell.more_noise) = (None, None, None);
             tell.withdraw_first.clear();
+            tell.kept_back = true;
         }
         published
     }
@@ -221,8 +218,8 @@ pub struct Target {
 }
 
 /// How often somebody who knows all else, and that one of two values is right, names the right one for the most exposed record,
-/// all releases of these data seen: rounded up to a public grid for the owner, and to the limit that was set for everybody else
-/// ([`Release::for_publication`]). Records, values that were read off the data, and which attribute it is stay with the owner.
+/// all releases of these data seen, rounded up to a grid. All of it but the limit and the values that were given stays with the
+/// owner ([`Release::for_publication`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stated {
     /// Two values of any attribute; absent where the model has none.
@@ -244,17 +241,9 @@ pub struct Stated {
     /// most first; for the owner alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withdraw_first: Vec<String>,
-    /// Whether only that is said: ceilings are this limit, or 100% where it does not hold.
+    /// Whether what was found stays with the owner: neither ceiling is stated then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub limit_alone: bool,
-}
-
-impl Stated {
-    /// Whether a statement that says no more than that says that the limit does not hold.
-    pub(crate) fn is_past_limit(&self) -> bool {
-        let past = |c: &Ceiling| c.at_most > self.protect_at;
-        self.limit_alone && self.attributes.iter().chain(&self.label).any(past)
-    }
+    pub kept_back: bool,
 }
 
 /// A probability of telling two values apart that is not exceeded.

@@ -102,6 +102,7 @@ pub(super) fn shared(a: &mut Audit, numbers: &mut Numbers) {
     a.score = None;
     a.data.columns.iter_mut().for_each(|c| c.range = None);
     remarks(&mut a.warnings);
+    remarks(&mut a.notes);
 }
 
 /// Remarks may name values and rows: that there are some is all that is said.

@@ -68,6 +68,7 @@ impl Redact for Attacked {
     fn number(&mut self, _: &mut Numbers) {
         unnamed(&mut self.secret);
         audit::remarks(&mut self.warnings);
+        audit::remarks(&mut self.notes);
     }
 }
 

@@ -112,6 +112,7 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             encoding_of_records: is_read_off(audit),
             equal_rows: equal_rows(audit).is_some(),
             binned: is_binned(audit),
+            kept_back: false,
         },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
@@ -330,7 +331,7 @@ fn tested(told: &Told, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
         plain(" rightly in at most "),
         strong(format::share_at_most(*worst)),
         plain(format!(
-            " of cases for record {worst_record}, and in {} for the median record; a coin toss is right in 50%.",
+            " of cases for record {worst_record}, and in at most {} for the median record; a coin toss is right in 50%.",
             format::share_at_most(*median)
         )),
     ]

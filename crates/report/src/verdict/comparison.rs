@@ -2,19 +2,37 @@
 //! that are compared with it, as their own pages have it: no comparison is calmer than what it compares. A number that decides a
 //! colour and got worse keeps it from being green, and what was demanded and does not hold makes it red.
 
-use super::{Colour, Verdict, plain, strong};
+use super::{Colour, Reservation, Verdict, plain, strong};
 use crate::document::comparison::{Change, Comparison};
 use crate::format;
 
-fn colour(c: &Comparison) -> Colour {
-    let worst = c.others().map(|(_, r)| r.colour).max().unwrap_or(Colour::Amber);
+/// What the colour rests on: its worst line is the colour.
+fn grounds(c: &Comparison) -> Vec<Reservation> {
     let deciding = c.sections.first().map_or(&[][..], |s| &s.rows);
     let is_worse = deciding.iter().any(|row| (1..c.results.len()).any(|i| row.change(i) == Change::Worse));
-    match (c.unmet().next().is_some(), is_worse) {
-        (true, _) => Colour::Red,
-        (false, true) => worst.max(Colour::Amber),
-        (false, false) => worst,
-    }
+    let line = |holds: bool, fact, reason, colour| holds.then_some(Reservation { fact, reason, colour });
+    let unmet = line(
+        c.unmet().next().is_some(),
+        "a demand that is not met",
+        "What was demanded of the comparison does not hold.",
+        Colour::Red,
+    );
+    let worst = Some(Reservation {
+        fact: "the worst colour of what is compared",
+        reason: "As its own page has it, which says what decides it: no comparison is calmer than what it compares.",
+        colour: c.others().map(|(_, r)| r.colour).max().unwrap_or(Colour::Amber),
+    });
+    let worse = line(
+        is_worse,
+        "a number that decides a colour and got worse",
+        "It is larger than in the reference, whatever the colours are.",
+        Colour::Amber,
+    );
+    [unmet, worst, worse].into_iter().flatten().collect()
+}
+
+fn colour(c: &Comparison) -> Colour {
+    grounds(c).iter().map(|r| r.colour).max().unwrap_or(Colour::Amber)
 }
 
 /// The verdict on a comparison.
@@ -65,7 +83,7 @@ pub fn of_comparison(c: &Comparison) -> Verdict {
     if !unmet.is_empty() {
         sentences.push(vec![strong("A demand is not met: "), plain(format!("{}.", unmet.join("; ")))]);
     }
-    Verdict { colour, headline, sentences, grounds: vec![], open: vec![] }
+    Verdict { colour, headline, sentences, grounds: vec![], open: grounds(c) }
 }
 
 #[cfg(test)]

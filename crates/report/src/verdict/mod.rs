@@ -177,13 +177,22 @@ pub struct Reservations {
     pub equal_rows: bool,
     /// Bounds on bins of a number, each tried at one value.
     pub binned: bool,
+    /// Numbers that were found and are the owner's alone to know.
+    pub kept_back: bool,
 }
 
 impl Reservations {
     /// What each is, and why it counts.
     pub(super) fn lines(self) -> Vec<Reservation> {
-        let line = |holds: bool, fact, reason| holds.then_some(Reservation { fact, reason });
+        let line =
+            |holds: bool, fact, reason| holds.then_some(Reservation { fact, reason, colour: Colour::Amber });
         [
+            line(
+                self.kept_back,
+                "numbers that stay with the owner",
+                "How often values are told apart is not stated here: whoever knows all other records could compute from it which \
+                 values the last one can have.",
+            ),
             line(
                 self.not_tried,
                 "values that were not tried",
@@ -236,13 +245,15 @@ impl Reservations {
     }
 }
 
-/// Something that keeps a page from being green and is no number.
+/// Something that decides a colour and is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
     /// What it is.
     pub fact: &'static str,
     /// Why it counts.
     pub reason: &'static str,
+    /// What it says.
+    pub colour: Colour,
 }
 
 /// Fewer records than this are counted as so many: a δ that is large by itself is no promise to a few.
@@ -321,7 +332,7 @@ pub struct Decision {
     pub colour: Colour,
     /// Every number that it rests on.
     pub grounds: Vec<Ground>,
-    /// What keeps it from being green besides.
+    /// What else it rests on.
     pub open: Vec<Reservation>,
 }
 
@@ -347,15 +358,46 @@ pub fn decide(facts: &Facts) -> Decision {
             colour: judge(value, calm, rule.alarm),
         });
     }
-    let mut colour = grounds.iter().map(|g| g.colour).max().unwrap_or(Colour::Amber);
-    let open = facts.open.lines();
-    if !covered || facts.noise == Noise::Unit || facts.unfinished || !open.is_empty() {
-        colour = colour.max(Colour::Amber);
+    let mut open = circumstances(facts);
+    open.extend(facts.open.lines());
+    if !covered && open.iter().all(|r| r.colour < Colour::Amber) {
+        open.push(Reservation {
+            fact: "no number that covers every attacker",
+            reason: "What is estimated or observed can warn, and calms nobody.",
+            colour: Colour::Amber,
+        });
     }
-    if facts.noise == Noise::Absent || facts.over_limit {
-        colour = Colour::Red;
-    }
-    Decision { colour, grounds, open }
+    let colours = grounds.iter().map(|g| g.colour).chain(open.iter().map(|r| r.colour));
+    Decision { colour: colours.max().unwrap_or(Colour::Amber), grounds, open }
+}
+
+/// What decides besides the numbers, whatever they are.
+fn circumstances(facts: &Facts) -> Vec<Reservation> {
+    let noise = match facts.noise {
+        Noise::Chosen => None,
+        Noise::Unit => Some(Reservation {
+            fact: "no noise that was chosen",
+            reason: "Numbers are per unit of noise: what a release gives away follows from the noise it will have.",
+            colour: Colour::Amber,
+        }),
+        Noise::Absent => Some(Reservation {
+            fact: "no noise",
+            reason: "Whoever knows all other records computes the last one from the model.",
+            colour: Colour::Red,
+        }),
+    };
+    let over = facts.over_limit.then_some(Reservation {
+        fact: "a limit that is passed",
+        reason: "Of what was set or stated (a limit, a budget, an ε), numbers on this page are above.",
+        colour: Colour::Red,
+    });
+    let unfinished = facts.unfinished.then_some(Reservation {
+        fact: "something that was left unfinished",
+        reason: "A run that diverged, records that are not equal yet, values that were not put in place, a test that says more than \
+                 was promised: the verdict names it.",
+        colour: Colour::Amber,
+    });
+    noise.into_iter().chain(over).chain(unfinished).collect()
 }
 
 /// The colour of one number; one that is not known is red.
@@ -435,7 +477,7 @@ pub struct Verdict {
     pub sentences: Vec<Vec<Span>>,
     /// What the colour rests on.
     pub grounds: Vec<Ground>,
-    /// What keeps it from being green besides.
+    /// What else it rests on.
     pub open: Vec<Reservation>,
 }
 
@@ -451,9 +493,21 @@ impl Verdict {
         Judged { colour: self.colour, headline: self.headline.clone(), text: self.text() }
     }
 
-    /// The verdict as a terminal shows it: the headline, and the sentences below it.
+    /// The line that decides the colour, with its number where it has one: of lines of that colour the largest probability, or else
+    /// the first.
+    pub fn decided_by(&self) -> Option<String> {
+        let worst = |c: Colour| c == self.colour;
+        let deciding = || self.grounds.iter().filter(|g| worst(g.colour));
+        let shares = deciding().filter(|g| g.share);
+        let largest = shares.max_by(|a, b| a.value.total_cmp(&b.value)).or_else(|| deciding().next());
+        let number = largest.map(|g| format!("{}: {}", g.fact, g.shown));
+        number.or_else(|| self.open.iter().find(|r| worst(r.colour)).map(|r| r.fact.to_owned()))
+    }
+
+    /// The verdict as a terminal shows it: the headline, the sentences below it, and what decides the colour.
     pub fn lines(&self) -> String {
-        format!("{}\n{}\n", self.headline, self.text())
+        let decided = self.decided_by().map(|by| format!("What makes it {}: {by}.\n", self.colour.name()));
+        format!("{}\n{}\n{}", self.headline, self.text(), decided.unwrap_or_default())
     }
 
     /// The verdict without emphasis.

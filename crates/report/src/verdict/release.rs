@@ -7,30 +7,30 @@ use super::{
     more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::noise::{Goal, Secret};
-use crate::document::release::{Ceiling, GivenPair, Means, Owned, PublishedShape, Release, Stated};
+use crate::document::release::{Ceiling, GivenPair, Means, Owned, PublishedShape, Release};
 use crate::document::tell::{Allowance, Tell, Told};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
 /// What a release prints.
 pub(crate) fn facts(r: &Release) -> Facts {
-    // What is not said calms nobody.
-    let local = Some(match larger(r.composed.eta_max, r.eta.max) {
-        None => 1.0,
-        Some(eta) if eta > 0.0 => estimated(TYPICAL, 1.0 / eta),
-        Some(_) => 0.5,
+    let local = larger(r.composed.eta_max, r.eta.max).map(|eta| match eta > 0.0 {
+        true => estimated(TYPICAL, 1.0 / eta),
+        false => 0.5,
     });
     let of = |ceiling: Option<Ceiling>, by: Means| ceiling.filter(|c| c.by == by).map(|c| c.at_most);
     let (attributes, label) = r.tell.as_ref().map(|t| (t.attributes, t.label)).unwrap_or_default();
+    let kept_back = is_kept_back(r);
     let covered = r.tell.is_some()
         && attributes.is_none_or(|c| c.by == Means::Refits)
         && label.is_none_or(|c| c.by == Means::Refits)
-        && label.is_some() == r.label_secret;
+        && label.is_some() == r.label_secret
+        && !kept_back;
     Facts {
         noise: if r.mechanism.sigma > 0.0 { Noise::Chosen } else { Noise::Absent },
         over_limit: r.composed.budget_eta.zip(r.composed.eta_max).is_some_and(|(b, all)| all > b),
-        unfinished: !covered,
-        open: Reservations { solved_on_data: is_solved(r), ..Reservations::default() },
+        unfinished: !covered && !kept_back,
+        open: Reservations { solved_on_data: is_solved(r), kept_back, ..Reservations::default() },
         protect_at: r.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         told: of(attributes, Means::Refits),
         label_told: of(label, Means::Refits),
@@ -39,11 +39,18 @@ pub(crate) fn facts(r: &Release) -> Facts {
             Some(Ceiling { by: Means::Refits, .. }) => None,
             Some(Ceiling { at_most, by: Means::Eta }) => Some(at_most),
             None if covered => None,
-            None => local,
+            None if kept_back => local,
+            // What is not said, and not said to be kept back, calms nobody.
+            None => Some(local.unwrap_or(1.0)),
         },
         label_estimated: of(label, Means::Eta),
         ..Facts::default()
     }
+}
+
+/// Whether what was found stays with the owner.
+fn is_kept_back(r: &Release) -> bool {
+    r.tell.as_ref().is_some_and(|t| t.kept_back)
 }
 
 /// Whether the scale of the noise was solved for on the data: it tells something of its own, which no noise covers.
@@ -56,17 +63,11 @@ fn larger(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     a.into_iter().chain(b).max_by(f64::total_cmp)
 }
 
-/// The verdict on a release.
+/// The verdict on a release. Of one that is published colour and words follow from what is public: the noise, targets and limits
+/// that were given. What was measured decides the owner's ([`of_owned`]).
 pub fn of_release(r: &Release) -> Verdict {
     let facts = facts(r);
-    let decision = with_limit_alone(decide(&facts), r);
-    // Why a limit does not hold is the owner's to know.
-    let is_past_limit = r.tell.as_ref().is_some_and(Stated::is_past_limit);
-    let head = match decision.colour {
-        Colour::Red if is_past_limit => "Released, and not shown to be protected",
-        Colour::Red => "Released with too little noise",
-        Colour::Green | Colour::Amber => headline(decision.colour),
-    };
+    let decision = decide(&facts);
     if facts.noise == Noise::Absent {
         let first = vec![
             strong("There is no noise"),
@@ -77,8 +78,12 @@ pub fn of_release(r: &Release) -> Verdict {
         ];
         return Verdict::new(decision, "Released without noise", vec![first]);
     }
+    let head = headline(decision.colour);
     let mut sentences = vec![told_apart(r, &facts), information(r)];
-    sentences.extend(advice(r, &facts, &decision, None));
+    match is_kept_back(r) {
+        true => sentences.extend(is_solved(r).then(|| vec![plain(SOLVED)])),
+        false => sentences.extend(advice(r, &facts, &decision, None)),
+    }
     Verdict::new(decision, head, sentences)
 }
 
@@ -90,15 +95,14 @@ fn headline(colour: Colour) -> &'static str {
     }
 }
 
-/// The verdict for the owner: the colour is that of the page that was published, the words know what was measured.
+/// The verdict for the owner: colour and words know what was measured, which the page that is published must not.
 pub fn of_owned(owned: &Owned) -> Verdict {
     let r = &owned.statement;
     let facts = facts(r);
     if facts.noise == Noise::Absent {
         return of_release(r);
     }
-    let published = r.for_publication();
-    let mut decision = with_limit_alone(decide(&self::facts(&published)), &published);
+    let mut decision = decide(&facts);
     let limit = facts.protect_at;
     // That rows are equal is the owner's to know, as is what follows from it.
     let equal = owned.measured.duplicates.filter(|d| d.beyond_chance);
@@ -171,15 +175,6 @@ fn shown_to_need(exposed: &[&Told], limit: f64) -> Option<f64> {
     exposed.iter().filter_map(times).max_by(f64::total_cmp).filter(|times| *times > 1.0)
 }
 
-/// A number that only says whether the limit holds is not shown as if it had been found.
-fn with_limit_alone(mut decision: Decision, r: &Release) -> Decision {
-    let Some(tell) = r.tell.as_ref().filter(|t| t.is_past_limit()) else { return decision };
-    for ground in decision.grounds.iter_mut().filter(|g| g.share && g.value >= 1.0) {
-        ground.shown = format!("above {}, or not shown", format::share(tell.protect_at));
-    }
-    decision
-}
-
 /// The sentence on what somebody can do who knows all else.
 fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
     let mut spans = match (r.mechanism.is_isotropic(), &r.mechanism.shape) {
@@ -195,6 +190,18 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
             "Gaussian noise with a covariance that was made for its targets was added to the coefficients",
         )],
     };
+    if let Some(tell) = r.tell.as_ref().filter(|t| t.kept_back) {
+        spans.extend([
+            plain(". How often somebody who knows all else tells two values of a record apart "),
+            strong("stays with its owner"),
+            plain(format!(
+                ", who set {} as the limit (a coin toss: 50%): whoever knows all other records could compute from it which values \
+                 the last one can have.",
+                format::share(tell.protect_at)
+            )),
+        ]);
+        return spans;
+    }
     let attribute = facts.told.map(|p| (p, "")).or_else(|| facts.estimated.map(|p| (p, "about ")));
     let label = facts.label_told.map(|p| (p, "")).or_else(|| facts.label_estimated.map(|p| (p, "about ")));
     let share = |(p, about): (f64, &str)| {
@@ -202,13 +209,6 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
     };
     if attribute.is_none() && label.is_none() {
         spans.push(plain("."));
-        return spans;
-    }
-    if let Some(tell) = r.tell.as_ref().filter(|t| t.is_past_limit()) {
-        spans
-            .push(plain(": that somebody who knows all else tells two values of a record apart in at most "));
-        spans.push(strong(format!("{} of cases is not shown", format::share(tell.protect_at))));
-        spans.push(plain(" (a coin toss: 50%)."));
         return spans;
     }
     let named = r.tell.as_ref().map(|t| named_values(&t.given)).unwrap_or_default();
@@ -323,9 +323,6 @@ fn advice(r: &Release, facts: &Facts, decision: &Decision, allowed: Option<Allow
         };
     }
     match decision.colour {
-        Colour::Red if r.tell.as_ref().is_some_and(Stated::is_past_limit) => {
-            Some(vec![plain("Its owner was told what helps: do not pass it on.")])
-        }
         Colour::Red | Colour::Amber if worst > goal && r.composed.releases > 1 => Some(too_much_before(r)),
         Colour::Red => Some(vec![plain(
             "Keep it to yourself, and release again with several times the noise: how much suffices cannot be told from a number \

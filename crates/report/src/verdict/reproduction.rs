@@ -1,6 +1,6 @@
 //! What a reproduction comes to. It says nothing about the safety of a release, so its colour is that of the agreement.
 
-use super::{Colour, Span, Verdict, plain};
+use super::{Colour, Reservation, Span, Verdict, plain};
 use crate::document::reproduction::{Reproduction, Score};
 
 /// The verdict on a reproduction.
@@ -33,7 +33,21 @@ pub fn of_reproduction(r: &Reproduction) -> Verdict {
         (_, true, false) => (Colour::Amber, "Reproduced, with a reservation"),
         (_, false, _) => (Colour::Amber, "Reproduced in part"),
     };
-    Verdict { colour, headline: headline.into(), sentences, grounds: vec![], open: vec![] }
+    let line = |fact, reason| Reservation { fact, reason, colour };
+    let decided = match (r.synthetic, agree == of, failed.is_empty()) {
+        (true, ..) => line("data that are made up", "They say nothing about the published numbers."),
+        (_, true, true) => line(
+            "agreement with the paper",
+            "Every published number that was compared, and every statement that was checked, holds here.",
+        ),
+        (_, true, false) => {
+            line("a statement that does not hold here", "The page lists each statement that was checked.")
+        }
+        (_, false, _) => {
+            line("published numbers that differ from ours", "What explains each stands beside it.")
+        }
+    };
+    Verdict { colour, headline: headline.into(), sentences, grounds: vec![], open: vec![decided] }
 }
 
 fn agreement(to_the_digit: usize, agree: usize, of: usize) -> String {

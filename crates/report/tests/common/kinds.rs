@@ -77,6 +77,7 @@ pub(crate) fn balanced(stds: &[f64], variant: Variant, stopped: Stopped) -> Bala
         converging: best + 1 == stds.len(),
         coefficients: [(HOSTILE.to_owned(), 1.0)].into(),
         warnings: vec![HOSTILE.into()],
+        notes: vec![HOSTILE.into()],
         bought: None,
         counted: None,
         seconds: 1.0,
@@ -127,6 +128,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
         utility: None,
         noise: None,
         warnings: vec![],
+        notes: vec![],
         seconds: 1.0,
     }
 }
@@ -220,7 +222,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             protect_at: 0.6,
             more_noise: None,
             withdraw_first: vec![],
-            limit_alone: false,
+            kept_back: false,
         }),
         composed: release::Composed {
             releases: 3,
@@ -420,7 +422,7 @@ pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> R
         protect_at: PROTECT_AT,
         more_noise: None,
         withdraw_first: vec![],
-        limit_alone: false,
+        kept_back: false,
     };
     Release { tell: Some(tell), ..released(1.0, 0.3) }
 }

@@ -297,6 +297,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         score: None,
         limits: vec![],
         warnings: vec![],
+        notes: vec![],
         assumptions: vec![
             "The attacker sees the released coefficients and knows every other value in the table; knowing less only \
              makes it harder."
@@ -547,6 +548,7 @@ pub(crate) fn hostile() -> Audit {
     audit.model.distance =
         Some(Distance { relative: 0.1, largest: 0.2, largest_name: bad.into(), excess_objective: 0.1 });
     audit.warnings = vec![bad.into()];
+    audit.notes = vec![bad.into()];
     audit.assumptions = vec![bad.into()];
     audit.sigma_source = SigmaSource::TargetSd { attribute: bad.into(), sd: 1.0 };
     audit.limits = vec![Limit { statistic: Statistic::P99, limit: 0.1, value: 0.2, ok: false }];

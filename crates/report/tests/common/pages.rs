@@ -8,9 +8,10 @@ use leakscope_core::balance::Variant;
 use leakscope_report::audit::Audit;
 use leakscope_report::choice::Stopped;
 use leakscope_report::explore::{Beside, Explore};
+use leakscope_report::release::{Counting, Measured, Owned, Precision};
 use leakscope_report::{
-    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, net, page,
-    page_with, release_page, reproduction_page, text_audit_page, with_navigation,
+    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, folder_page, net,
+    owners_release_page, page, page_with, release_page, reproduction_page, text_audit_page, with_navigation,
 };
 
 /// Every kind of page by its name.
@@ -24,6 +25,8 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("balance", balance_page(&balanced(&[0.8, 0.1, 0.01], Variant::Weighted, Stopped::Iterations))),
         ("attack", attack_page(&attacked(&attacks))),
         ("release", release_page(&released(0.5, 0.3))),
+        ("published release", release_page(&released(0.5, 0.3).for_publication())),
+        ("release for its owner", owners_release_page(&owned(5_000))),
         ("bound", bound_page(&found())),
         ("account", account_page(&costs(2.0, 3, true))),
         ("canary", canary_page(&canary(0.3))),
@@ -36,6 +39,37 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("reproduction", reproduction_page(&reproduced())),
         ("index", index()),
     ]
+}
+
+/// The owner's copy of a release of a table with so many columns.
+pub(crate) fn owned(columns: usize) -> Owned {
+    let mut statement = released(0.5, 0.3);
+    let audit = wide(columns);
+    let coefficients = audit.model.coefficients.clone();
+    let unit = *statement.mechanism.units.values().next().unwrap();
+    statement.mechanism.units = coefficients.keys().map(|name| (name.clone(), unit)).collect();
+    let precise =
+        |value: f64| Precision { noise_error: 0.1, low: value - 0.2, high: value + 0.2, p_value: 0.3 };
+    statement.precision = coefficients.iter().map(|(name, value)| (name.clone(), precise(*value))).collect();
+    statement.coefficients = coefficients.into_iter().collect();
+    let measured = Measured {
+        files: vec!["<wide>.csv".into()],
+        n: 300,
+        eta_mean: 0.1,
+        eta_max: 0.29,
+        counting: Counting::Exact,
+        inference: None,
+        instead: None,
+        gain: None,
+        tell: audit.tell,
+        duplicates: None,
+    };
+    Owned {
+        statement,
+        verdict: None,
+        measured,
+        remarks: vec!["Column `<id>` was left out, see ⟨id⟩.".into()],
+    }
 }
 
 /// The page of a folder with several results.

@@ -7,6 +7,9 @@ use std::fmt::Write;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Html(String);
 
+/// Signs of an option that is kept on one line; a longer one would be wider than a small screen.
+const UNBROKEN: usize = 32;
+
 /// What may fill a hole of [`fill`].
 pub(crate) trait Part {
     /// Writes itself, escaped unless it is markup already.
@@ -47,6 +50,35 @@ impl Html {
     pub(crate) fn text(text: &str) -> Self {
         let mut out = Self::new();
         text.write(&mut out.0);
+        out
+    }
+
+    /// Prose, escaped: what stands in back ticks is set as code, and an option (`⟨l2=1e-3⟩`) is not broken across lines.
+    pub(crate) fn prose(text: &str) -> Self {
+        let mut out = Self::new();
+        let mut rest = text;
+        while let Some(start) = rest.find(['`', '⟨']) {
+            let (before, after) = rest.split_at(start);
+            out.push(Self::text(before));
+            let close = if after.starts_with('`') { '`' } else { '⟩' };
+            let mut signs = after.chars();
+            signs.next();
+            let inside = signs.as_str();
+            let Some((inside, tail)) = inside.split_once(close).filter(|(inside, _)| !inside.is_empty())
+            else {
+                // A mark without its other half is a sign like others.
+                out.push(Self::text(&after[..after.len() - inside.len()]));
+                rest = inside;
+                continue;
+            };
+            out.push(match (close, inside.chars().count() <= UNBROKEN) {
+                ('`', _) => fill("<code>{}</code>", &[&inside]),
+                (_, true) => fill("<span class=\"option\">⟨{}⟩</span>", &[&inside]),
+                (_, false) => fill("⟨{}⟩", &[&inside]),
+            });
+            rest = tail;
+        }
+        out.push(Self::text(rest));
         out
     }
 
@@ -190,6 +222,22 @@ impl Part for u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prose_sets_code_and_keeps_options_whole() {
+        let html = |text: &str| Html::prose(text).into_string();
+        assert_eq!(
+            html("column `a<b`: ⟨drop=a⟩."),
+            "column <code>a&lt;b</code>: <span class=\"option\">⟨drop=a⟩</span>."
+        );
+        for text in ["a ` b", "``", "⟨", "x⟩ ` y", "⟨⟩", "no marks"] {
+            assert_eq!(html(text), text);
+        }
+        assert_eq!(html("` ⟨l2⟩"), "` <span class=\"option\">⟨l2⟩</span>");
+        assert_eq!(html("`⟨l2⟩`<"), "<code>⟨l2⟩</code>&lt;");
+        let long = format!("⟨tell={}⟩", "x".repeat(40));
+        assert_eq!(html(&long), long);
+    }
 
     #[test]
     fn text_is_escaped_and_markup_is_not_escaped_twice() {

@@ -138,7 +138,9 @@ pub(crate) fn judged(verdict: &Verdict) -> Html {
         .map(|sentence| {
             let spans: Html = sentence
                 .iter()
-                .map(|s| if s.strong { fill("<b>{}</b>", &[&s.text]) } else { Html::text(&s.text) })
+                .map(|s| {
+                    if s.strong { fill("<b>{}</b>", &[&Html::prose(&s.text)]) } else { Html::prose(&s.text) }
+                })
                 .collect();
             fill("<p>{}</p>\n", &[&spans])
         })
@@ -151,9 +153,7 @@ pub(crate) fn judged(verdict: &Verdict) -> Html {
 
 /// The numbers that decided the colour beside their limits.
 fn grounds(verdict: &Verdict) -> Html {
-    if verdict.grounds.is_empty() {
-        return Html::new();
-    }
+    let Some(decided_by) = verdict.decided_by() else { return Html::new() };
     let dot = |c: Colour| Cell::html(fill("<span class=\"dot-{}\">{}</span>", &[&class(c), &c.name()]));
     let of_number = |g: &Ground| {
         vec![
@@ -168,18 +168,18 @@ fn grounds(verdict: &Verdict) -> Html {
         vec![
             Cell::remarked_name(r.fact, r.reason),
             Cell::text("yes"),
-            Cell::text("without any"),
-            Cell::text(""),
-            dot(Colour::Amber),
+            Cell::text(if r.colour == Colour::Green { "" } else { "without any" }),
+            Cell::text(if r.colour == Colour::Red { "with any" } else { "" }),
+            dot(r.colour),
         ]
     };
     let open = verdict.open.iter().map(of_reservation);
     let rows: Vec<Vec<Cell>> = verdict.grounds.iter().map(of_number).chain(open).collect();
     let heads = [words("what"), numbers("here"), numbers("green"), numbers("red"), words("so")];
     fill(
-        "<details class=\"grounds\"><summary>What decides this colour</summary>{}\
+        "<details class=\"grounds\"><summary>What decides this colour: {}</summary>{}\
          <p class=\"say\">The worst line decides. A page is never calmer than a number on it.</p></details>\n",
-        &[&table("wrap stack even", "What decides the colour", &heads, &rows)],
+        &[&decided_by, &table("wrap stack even", "What decides the colour", &heads, &rows)],
     )
 }
 
@@ -219,6 +219,18 @@ pub(crate) fn warnings(all: &[String]) -> Html {
     )
 }
 
+/// What was done and asks for nothing; nothing where there is none.
+pub(crate) fn notes(all: &[String]) -> Html {
+    if all.is_empty() {
+        return Html::new();
+    }
+    let heading = format::counted(all.len() as u64, "note");
+    fill(
+        "<section class=\"notes\" id=\"notes\" aria-label=\"Notes\"><h2>{}</h2>{}</section>\n",
+        &[&heading, &list(all)],
+    )
+}
+
 /// The three kinds of claim, as a tag beside a heading.
 pub(crate) fn tag(claim: Claim) -> Html {
     Html::literal(match claim {
@@ -250,13 +262,13 @@ pub(crate) struct Lead(Html);
 
 impl From<&str> for Lead {
     fn from(text: &str) -> Self {
-        Self(Html::text(text))
+        Self(Html::prose(text))
     }
 }
 
 impl From<String> for Lead {
     fn from(text: String) -> Self {
-        Self(Html::text(&text))
+        Self(Html::prose(&text))
     }
 }
 
@@ -275,8 +287,10 @@ pub(crate) fn facts(rows: &[(&str, String)]) -> Html {
 
 /// A list of sentences.
 pub(crate) fn list<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Html {
-    let items: Html =
-        items.into_iter().map(|s| fill("<li>{}</li>", &[&format::sentence(s.as_ref())])).collect();
+    let items: Html = items
+        .into_iter()
+        .map(|s| fill("<li>{}</li>", &[&Html::prose(&format::sentence(s.as_ref()))]))
+        .collect();
     fill("<ul>{}</ul>", &[&items])
 }
 

@@ -27,7 +27,8 @@ pub fn summary(audit: &Audit, width: usize, colour: bool) -> String {
     attributes(audit, &pen, &mut out);
     groups(audit, &pen, &mut out);
     records(audit, &pen, &mut out);
-    warnings(audit, &pen, &mut out);
+    remarks("warning", ("!", YELLOW), &audit.warnings, &pen, &mut out);
+    remarks("note", ("·", DIM), &audit.notes, &pen, &mut out);
     out
 }
 
@@ -42,6 +43,9 @@ fn judged(audit: &Audit, pen: &Pen, out: &mut String) {
     for spans in &verdict.sentences {
         let text: String = spans.iter().map(|s| s.text.as_str()).collect();
         pen.paragraph(out, "  ", &text, None);
+    }
+    if let Some(by) = verdict.decided_by() {
+        pen.paragraph(out, "  ", &format!("What makes it {}: {by}.", verdict.colour.name()), None);
     }
 }
 
@@ -221,14 +225,14 @@ fn records(audit: &Audit, pen: &Pen, out: &mut String) {
     pen.paragraph(out, "  ", &words::missed(audit), Some(DIM));
 }
 
-fn warnings(audit: &Audit, pen: &Pen, out: &mut String) {
-    if audit.warnings.is_empty() {
+fn remarks(kind: &str, (mark, style): (&str, &str), all: &[String], pen: &Pen, out: &mut String) {
+    if all.is_empty() {
         return;
     }
-    pen.heading(out, &format::counted(audit.warnings.len() as u64, "warning"));
-    for w in &audit.warnings {
-        for (i, line) in wrapped(&clean(&sentence(w)), pen.width.saturating_sub(4)).iter().enumerate() {
-            let mark = if i == 0 { pen.paint("!", YELLOW) } else { " ".to_owned() };
+    pen.heading(out, &format::counted(all.len() as u64, kind));
+    for remark in all {
+        for (i, line) in wrapped(&clean(&sentence(remark)), pen.width.saturating_sub(4)).iter().enumerate() {
+            let mark = if i == 0 { pen.paint(mark, style) } else { " ".to_owned() };
             out.push_str(&format!("  {mark} {line}\n"));
         }
     }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The verdict, and advantages by steps and noise.
 pub fn canary_summary(c: &Canary) -> String {
     let verdict = of_canary(c);
-    let mut text = format!("{}\n{}\n\n", verdict.headline, verdict.text());
+    let mut text = verdict.lines() + "\n";
     let _ = writeln!(
         text,
         "Advantage over a guess without the model ({}), M = {}:\n",

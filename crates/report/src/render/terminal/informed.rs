@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// The verdict, and errors by adversary.
 pub fn informed_summary(i: &Informed) -> String {
     let verdict = of_informed(i);
-    let mut text = format!("{}\n{}\n\n", verdict.headline, verdict.text());
+    let mut text = verdict.lines() + "\n";
     let _ =
         writeln!(text, "{:<24} {:>10} {:>24} {:>8} {:>12}", "adversary", "MSE", "95%", "SSIM", "known again");
     for a in &i.attacks {

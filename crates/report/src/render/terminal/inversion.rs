@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The verdict, quality by noise, and rank correlations.
 pub fn inversion_summary(i: &Inversion) -> String {
     let verdict = of_inversion(i);
-    let mut text = format!("{}\n{}\n", verdict.headline, verdict.text());
+    let mut text = verdict.lines();
     if i.levels.is_empty() {
         return text;
     }

@@ -27,6 +27,9 @@ fn up_to(s: &Summary, largest: &str) -> String {
 
 fn judged(out: &mut String, verdict: &Verdict) {
     line(out, "verdict", &format!("{} ({})", verdict.headline, verdict.colour.name()));
+    if let Some(by) = verdict.decided_by() {
+        line(out, "because of", &by);
+    }
 }
 
 /// The audit in words.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// The verdict, and the texts that leak most.
 pub fn text_audit_summary(a: &TextAudit) -> String {
     let verdict = of_text_audit(a);
-    let mut text = format!("{}\n{}\n\n", verdict.headline, verdict.text());
+    let mut text = verdict.lines() + "\n";
     let _ = writeln!(
         text,
         "{:<10} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}",

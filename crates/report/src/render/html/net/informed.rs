@@ -1,12 +1,15 @@
 //! The page of the informed adversary: originals and reconstructions side by side, beside what the label tells alone.
 
+use super::inversion::interval;
 use super::page::picture;
 use crate::document::informed::{Adversary, Informed, InformedAttack};
 use crate::figure::Claim;
 use crate::figure::picture::Picture;
 use crate::format;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
+use crate::render::html::parts::{
+    card, facts, header, judged, list, notes, shell, tile, tiles, warnings, whose,
+};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_informed;
 use crate::words;
@@ -29,9 +32,9 @@ pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
         format::counted(i.attacked, "model"),
         i.seed
     );
-    let mut notes = i.warnings.clone();
+    let mut own = vec![];
     if !pictures.is_empty() {
-        notes.push(
+        own.push(
             "This page shows records and their reconstructions as pictures: it is as private as they are."
                 .into(),
         );
@@ -40,7 +43,8 @@ pub fn informed_page(i: &Informed, pictures: &InformedPictures) -> String {
         .and(whose(i.redact))
         .and(judged(&of_informed(i)))
         .and(head_tiles(i))
-        .and(warnings(&notes))
+        .and(warnings(&i.warnings))
+        .and(notes(&own))
         .and(side_by_side(i, pictures))
         .and(attacks(i))
         .and(rests_on(i));
@@ -54,7 +58,7 @@ fn head_tiles(i: &Informed) -> Html {
         .map(|a| {
             tile(
                 &format::number(a.mse.value),
-                &format!("mean squared error, {}", words::adversary(a.adversary)),
+                &format!("mean squared error, {} ({})", words::adversary(a.adversary), interval(&a.mse)),
             )
         })
         .collect();

@@ -10,7 +10,9 @@ use crate::redact::redacted;
 use crate::render::html::chart::{Drawn, legend, panel};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::figure_card;
-use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
+use crate::render::html::parts::{
+    card, facts, header, judged, list, notes, shell, tile, tiles, warnings, whose,
+};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_inversion;
 use crate::words;
@@ -61,15 +63,16 @@ fn drawn(i: &Inversion, pictures: &InversionPictures) -> String {
         format::counted(i.attack.restarts, "start"),
         i.seed
     );
-    let mut notes = i.warnings.clone();
+    let mut own = vec![];
     if !pictures.records.is_empty() {
-        notes.push("This page shows training records and their reconstructions as pictures: it is as private as they are.".into());
+        own.push("This page shows training records and their reconstructions as pictures: it is as private as they are.".into());
     }
     let body = header("Leakscope: gradient inversion", &title, &meta)
         .and(whose(i.redact))
         .and(judged(&of_inversion(i)))
         .and(head_tiles(i))
-        .and(warnings(&notes))
+        .and(warnings(&i.warnings))
+        .and(notes(&own))
         .and(side_by_side(i, pictures))
         .and(levels(i))
         .and(i.figures.iter().map(figure_card).collect())
@@ -95,12 +98,15 @@ fn head_tiles(i: &Inversion) -> Html {
             "without noise".into()
         };
         if let Some(s) = &l.ssim {
-            all.push(tile(&format::number(s.value), &format!("mean SSIM {at}")));
+            all.push(tile(&format::number(s.value), &format!("mean SSIM {at} ({})", interval(s))));
         }
         if let Some(h) = &l.haar_psi {
-            all.push(tile(&format::number(h.value), &format!("mean HaarPSI {at}")));
+            all.push(tile(&format::number(h.value), &format!("mean HaarPSI {at} ({})", interval(h))));
         }
-        all.push(tile(&format::number(l.mse.value), &format!("mean squared error {at}")));
+        all.push(tile(
+            &format::number(l.mse.value),
+            &format!("mean squared error {at} ({})", interval(&l.mse)),
+        ));
         all.push(tile(&format::share(l.identified.value), "nearer to their own record than to another"));
     }
     if let Some(f) = i.levels.first().and_then(|l| l.first_layer.as_ref()) {
@@ -114,6 +120,11 @@ fn head_tiles(i: &Inversion) -> Html {
     }
     all.push(tile(&format::seconds(i.seconds), "for all attacks"));
     tiles(all)
+}
+
+/// The interval of what was observed, in words.
+pub(super) fn interval(o: &Observed) -> String {
+    format!("95%: {} – {}", format::number(o.ci_low), format::number(o.ci_high))
 }
 
 fn level_name(l: &Level) -> String {
@@ -189,7 +200,7 @@ fn levels(i: &Inversion) -> Html {
         ("SSIM", &|l| maybe(&l.ssim)),
         ("HaarPSI", &|l| maybe(&l.haar_psi)),
         ("LPIPS", &|l| maybe(&l.lpips)),
-        ("PSNR, dB", &|l| number(l.psnr)),
+        ("mean PSNR, dB", &|l| number(l.psnr)),
         ("cosine", &|l| Some(Cell::number(l.cosine))),
         ("known again", &|l| Some(observed(&l.identified))),
         ("MSE, first layer", &|l| maybe(&l.first_layer)),

@@ -12,7 +12,9 @@ use crate::redact::redacted;
 use crate::render::html::chart::of_network;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::page::theorem;
-use crate::render::html::parts::{card, facts, header, judged, list, shell, tile, tiles, warnings, whose};
+use crate::render::html::parts::{
+    card, facts, header, judged, list, notes, shell, tile, tiles, warnings, whose,
+};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
 use crate::verdict::{accounts, of_net_audit};
@@ -32,16 +34,17 @@ pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
 
 fn drawn(audit: &NetAudit, pictures: &Pictures) -> String {
     let title = format!("{} on {}", audit.network.name, audit.data.files.join(", "));
-    let mut notes = audit.warnings.clone();
+    let mut own = vec![];
     if !pictures.records.is_empty() {
-        notes.push("This page shows training records as pictures: it is as private as they are.".to_owned());
+        own.push("This page shows training records as pictures: it is as private as they are.".to_owned());
     }
     let training = audit.training.as_ref();
     let body = header("Leakscope audit of a network", &title, &meta(audit))
         .and(whose(audit.redact))
         .and(judged(&of_net_audit(audit)))
         .and(head_tiles(audit))
-        .and(warnings(&notes))
+        .and(warnings(&audit.warnings))
+        .and(notes(&own))
         .and(who(audit))
         .and(attributes(audit))
         .and(elements(audit))

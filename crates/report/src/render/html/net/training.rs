@@ -9,7 +9,7 @@ use crate::redact::redacted;
 use crate::render::html::chart::{self, Axis, Line, Lines, of_network};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{
-    card, facts, header, judged, list, narrow, shell, split, tile, tiles, two, warnings, whose,
+    card, facts, header, judged, list, narrow, notes, shell, split, tile, tiles, two, whose,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::render::networks;
@@ -24,7 +24,7 @@ pub fn training_page(training: &Training) -> String {
         .and(whose(t.redact))
         .and(judged(&of_training(t)))
         .and(run_tiles(t))
-        .and(warnings(&t.notes))
+        .and(notes(&t.notes))
         .and(progress(t))
         .and(over_training(t))
         .and(t.accounts.as_ref().map(|a| accounts(t, a)).unwrap_or_default())

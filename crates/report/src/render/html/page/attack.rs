@@ -7,7 +7,7 @@ use crate::redact::redacted;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::Html;
 use crate::render::html::parts::{
-    card, header, judged, list, narrow, shell, tile, tiles, two, warnings, whose,
+    card, header, judged, list, narrow, notes, shell, tile, tiles, two, warnings, whose,
 };
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_attack;
@@ -36,6 +36,7 @@ pub fn attack_page(a: &Attack) -> String {
         .and(judged(&of_attack(a)))
         .and(main_numbers(a))
         .and(warnings(&a.warnings))
+        .and(notes(&a.notes))
         .and(curves(a))
         .and(deciles(a))
         .and(utility(a))

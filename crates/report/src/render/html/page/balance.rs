@@ -5,7 +5,9 @@ use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart::{Axis, Line, Lines, Point};
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, header, judged, narrow, shell, tile, tiles, two, warnings, whose};
+use crate::render::html::parts::{
+    card, header, judged, narrow, notes, shell, tile, tiles, two, warnings, whose,
+};
 use crate::render::html::table::{Cell, numbers, table, words as words_column};
 use crate::verdict::of_balance;
 use crate::words;
@@ -17,7 +19,7 @@ pub fn balance_page(b: &Balance) -> String {
     let mut body =
         header("Leakscope balance", &title, &facts).and(whose(b.redact)).and(judged(&of_balance(b)));
     if let (Some(before), Some(after)) = (b.iterations.first(), b.iterations.get(b.best)) {
-        body = body.and(main_numbers(b, before, after)).and(warnings(&b.warnings));
+        body = body.and(main_numbers(b, before, after)).and(warnings(&b.warnings)).and(notes(&b.notes));
         body = body.and(convergence(b)).and(scores(b)).and(bought(b)).and(attacker(b)).and(steps(b));
     }
     shell(&format!("Leakscope balance: {title}"), &body)

@@ -5,7 +5,7 @@ use crate::document::audit::{Audit, SigmaSource};
 use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{header_of, judged, tile, tile_of, tiles, warnings, whose};
+use crate::render::html::parts::{header_of, judged, notes, tile, tile_of, tiles, warnings, whose};
 use crate::verdict::{exposures, of_audit};
 use crate::words;
 use leakscope_core::fisher::noise::Shape;
@@ -19,6 +19,7 @@ pub(super) fn head(audit: &Audit, what_if: Html) -> Html {
         .and(numbers(audit))
         .and(limits(audit))
         .and(warnings(&audit.warnings))
+        .and(notes(&audit.notes))
 }
 
 fn numbers(audit: &Audit) -> Html {

@@ -1,22 +1,55 @@
 //! The page of a release: the statement that goes with the model.
 
 use crate::document::noise::Source;
-use crate::document::release::{Means, Release, Stated};
+use crate::document::release::{Counting, GivenPair, Means, Measured, Owned, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
-use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings};
+use crate::render::html::page::tell;
+use crate::render::html::parts::{
+    card, facts, header, judged, list, notes, shell, tile, tiles, warnings, whose,
+};
 use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words as text_column};
-use crate::verdict::of_release;
-use leakscope_core::error::shown as all_digits;
+use crate::verdict::{of_owned, of_release};
 use leakscope_core::glm::ModelKind;
 
 /// A release as one self-contained HTML page, which may be published with the model.
 pub fn release_page(r: &Release) -> String {
-    let s = &r.subject;
-    let (title, columns) = (format!("a model of {}", s.target), r.mechanism.units.len() as u64);
+    let (title, facts) = titled(r);
+    let body = header("Leakscope release", &title, &facts)
+        .and(judged(&of_release(r)))
+        .and(numbers_of(r, None))
+        .and(warnings(&r.warnings))
+        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
+        .and(stated(r))
+        .and(coefficients(r))
+        .and(card("files", "Which files may leave the house", &[], FILES, Html::new()));
+    shell(&format!("Leakscope release: {title}"), &body)
+}
+
+/// The same for the owner of the data, with what was measured: never published.
+pub fn owners_release_page(owned: &Owned) -> String {
+    let (r, m) = (&owned.statement, &owned.measured);
+    let (title, facts) = titled(r);
+    let measured = tile(&format::number(m.eta_max), "largest information loss η of a record, measured");
+    let body = header("Leakscope release, for its owner", &title, &facts)
+        .and(whose(false))
+        .and(judged(&of_owned(owned)))
+        .and(numbers_of(r, Some(measured)))
+        .and(warnings(&r.warnings))
+        .and(notes(&owned.remarks))
+        .and(tell::tell(m.tell.as_ref(), &[]))
+        .and(measured_on(m))
+        .and(stated(r))
+        .and(coefficients(r));
+    shell(&format!("Leakscope release, for its owner: {title}"), &body)
+}
+
+/// Title of a page, and the facts in one line.
+fn titled(r: &Release) -> (String, String) {
+    let (s, columns) = (&r.subject, r.mechanism.units.len() as u64);
     let facts = format!(
-        "{} · {} · λ = {}{}",
+        "{} · {} · λ = {}{} · {}",
         s.family.title(),
         format::counted(columns, "column"),
         format::setting(s.l2),
@@ -24,8 +57,14 @@ pub fn release_page(r: &Release) -> String {
             Some([low, high]) => format!(" · {low} (low) or {high} (high)"),
             Some(all) => format!(" · one of {}", all.join(", ")),
             None => String::new(),
-        }
+        },
+        r.created
     );
+    (format!("a model of {}", s.target), facts)
+}
+
+/// The numbers to remember.
+fn numbers_of(r: &Release, measured: Option<Html>) -> Html {
     let eta =
         r.eta.max.map(|eta| tile(&format::at_most(eta), "largest information loss η of a record, at most"));
     let noise = match r.mechanism.is_isotropic() {
@@ -37,25 +76,45 @@ pub fn release_page(r: &Release) -> String {
     };
     let releases =
         tile(&format::count(r.composed.releases as u64), "releases in the owner's ledger, this one included");
-    let numbers = tiles([noise].into_iter().chain(eta).chain([releases]).collect());
-    let mechanism = mechanism(r);
-    let body = header("Leakscope release", &title, &format!("{facts} · {}", r.created))
-        .and(judged(&of_release(r)))
-        .and(numbers)
-        .and(warnings(&r.warnings))
-        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
-        .and(card("mechanism", "The noise", &[Claim::Measured], mechanism, Html::new()))
+    tiles([noise].into_iter().chain(eta).chain(measured).chain([releases]).collect())
+}
+
+/// What stands in the statement, word by word.
+fn stated(r: &Release) -> Html {
+    card("mechanism", "The noise", &[Claim::Measured], mechanism(r), Html::new())
         .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
         .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
         .and(card("known", "What attackers are taken to know", &[], "", list(&r.known)))
         .and(card("assumed", "What the numbers rest on", &[], "", list(&r.assumed)))
-        .and(coefficients(r))
-        .and(card("files", "Which files may leave the house", &[], FILES, Html::new()));
-    shell(&format!("Leakscope release: {title}"), &body)
+}
+
+/// What was measured, and on what.
+fn measured_on(m: &Measured) -> Html {
+    let counting = match m.counting {
+        Counting::Exact => "exactly, scaling counted",
+        Counting::Bounded => "from above, scaling counted",
+        Counting::Units => "exactly, in public units",
+        Counting::Weights => "exactly, balanced weights counted",
+    };
+    let mut rows = vec![
+        ("files", m.files.join(", ")),
+        ("records", format::count(m.n)),
+        ("mean η of a record", format::number(m.eta_mean)),
+        ("largest η of a record", format::number(m.eta_max)),
+        ("how η was found", counting.to_owned()),
+    ];
+    rows.extend(m.gain.map(|gain| {
+        ("error that isotropic noise for the same targets adds, times this noise’s", format::number(gain))
+    }));
+    let lead = "Computed on the data without noise. None of it is in the files that are published.";
+    card("measured", "What was measured", &[Claim::Measured], lead, facts(&rows))
 }
 
 /// How often two values are told apart, as it may be said.
 fn told(r: &Release, tell: &Stated) -> Html {
+    if tell.kept_back {
+        return with_owner(tell);
+    }
     let parts = [
         ("an attribute".to_owned(), tell.attributes),
         (format!("the label, {}", r.subject.target), tell.label),
@@ -68,10 +127,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
                 Means::Refits => "fitting the model with either value",
                 Means::Eta => "η alone: an approximation, no bound",
             };
-            let share = match tell.limit_alone && ceiling.at_most > tell.protect_at {
-                true => format!("not shown to be {}", format::share(tell.protect_at)),
-                false => format::share_at_most(ceiling.at_most),
-            };
+            let share = format::share_at_most(ceiling.at_most);
             vec![Cell::name(name), Cell::sorted(share, ceiling.at_most), Cell::text(by)]
         })
         .collect();
@@ -83,23 +139,11 @@ fn told(r: &Release, tell: &Stated) -> Html {
         (Claim::Measured, "told apart in about", "about so often")
     };
     let heads = [text_column("two values of"), numbers(how_often), text_column("by")];
-    let given = match tell.given.as_slice() {
-        [] => String::new(),
-        pairs => {
-            let each: Vec<String> =
-                pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
-            format!(" In place of these, values that were named: {}.", each.join("; "))
-        }
-    };
     let lead = format!(
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
-         for the most exposed record and after all releases of these data so far; a coin toss has 50%. Two typical values: \
-         any two of the 10%, 25%, 50%, 75% and 90% quantiles of a number and a record’s own value; any two levels of a category.{given} {} {} counts as protected.",
-        match tell.limit_alone {
-            true =>
-                "What was measured stays with the owner; here stands whether the limit that was set holds:",
-            false => "Rounded up to a grid that does not depend on the data; up to",
-        },
+         for the most exposed record and after all releases of these data so far; a coin toss has 50%. {} Rounded up to a grid; up \
+         to {} counts as protected.",
+        typical(&tell.given),
         format::share(tell.protect_at)
     );
     card(
@@ -108,6 +152,34 @@ fn told(r: &Release, tell: &Stated) -> Html {
         &[claim],
         lead,
         table("stack even", "Two values told apart", &heads, &rows),
+    )
+}
+
+/// The same where what was found is not said.
+fn with_owner(tell: &Stated) -> Html {
+    let lead = format!(
+        "That stays with the owner: whoever knows all other records could try every value of the last one, and exclude those that would \
+         have led to another number, or to another colour of this page. The owner set {} as the limit for somebody who knows every \
+         other value of the table and that one of two values is right (a coin toss: 50%). {}",
+        format::share(tell.protect_at),
+        typical(&tell.given)
+    );
+    card("tell", "Which values can be told apart", &[], lead, Html::new())
+}
+
+/// Which two values these are.
+fn typical(given: &[GivenPair]) -> String {
+    let named = match given {
+        [] => String::new(),
+        pairs => {
+            let each: Vec<String> =
+                pairs.iter().map(|p| format!("{} {} or {}", p.attribute, p.from, p.to)).collect();
+            format!(" In place of these, values that were named: {}.", each.join("; "))
+        }
+    };
+    format!(
+        "Two typical values: any two of the 10%, 25%, 50%, 75% and 90% quantiles of a number and a record’s own value; any two \
+         levels of a category.{named}"
     )
 }
 
@@ -178,7 +250,7 @@ fn coefficients(r: &Release) -> Html {
     let rows: Vec<Vec<Cell>> = shown
         .iter()
         .map(|(name, value)| {
-            let mut row = vec![Cell::name(name), Cell::sorted(all_digits(*value), *value)];
+            let mut row = vec![Cell::name(name), Cell::sorted(format::number(*value), *value)];
             row.extend(match r.mechanism.units.get(*name) {
                 Some(u) => [u.unit, u.centre].map(|x| Cell::sorted(format::setting(x), x)),
                 None => [(); 2].map(|()| Cell::text("")),
@@ -203,13 +275,13 @@ fn coefficients(r: &Release) -> Html {
         numbers("95% interval"),
         numbers("p"),
     ];
-    let lines = others.iter().map(|(name, value)| format!("{name}  {}", all_digits(*value)));
+    let lines = others.iter().map(|(name, value)| format!("{name}  {}", format::number(*value)));
     let body = table("sortable filterable", "Released coefficients", &heads, &rows).and(rest(
         "coefficients",
         "Smaller than those above, largest first.",
         lines,
     ));
-    let note = "Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
+    let note = "Rounded here; all digits are in model.json. Of the columns in their original units; an indicator such as race=white is 1 where it applies and 0 elsewhere. \
                 Intervals hold the coefficient that was fitted, before its noise, in 95% of releases, and p is for the hypothesis that \
                 it is zero: they account for the noise, which is public. How far the fitted coefficient is from that of the \
                 population is in the owner’s copy alone.";

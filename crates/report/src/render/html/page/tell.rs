@@ -7,7 +7,7 @@ use crate::format;
 use crate::render::html::follow;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::card;
-use crate::render::html::table::{Cell, SHOWN, numbers, rest, table, words};
+use crate::render::html::table::{Cell, SHOWN, numbers, rest, rest_of_attributes, table, words};
 
 /// The card; nothing where it was not computed.
 pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
@@ -53,14 +53,23 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
     }
     // Of many, the list of attributes says it of each: names once, and not three times.
     let body = match tell.left_out.len() > SHOWN {
-        true => body.and(elsewhere(others.len() + tell.left_out.len())),
-        false => body.and(elsewhere(others.len())).and(rest(
+        true if !attributes.is_empty() => body.and(elsewhere(others.len() + tell.left_out.len())),
+        true | false => body.and(less_told(others, attributes)).and(rest(
             "attributes that were not tried",
             "Nothing is shown about these: they may be more exposed than those above.",
             tell.left_out.iter().cloned(),
         )),
     };
     card("tell", "Which values can be told apart", &[Claim::Bound], lead, body)
+}
+
+/// Those that have no row here: elsewhere on the page, or in a list on one that lists no attributes.
+fn less_told(others: &[&Told], attributes: &[Attribute]) -> Html {
+    if !attributes.is_empty() {
+        return elsewhere(others.len());
+    }
+    let line = |t: &&Told| format!("{}  {}", t.attribute, format::share_at_most(t.worst));
+    rest_of_attributes("Told apart less often than those above.", others.iter().map(line))
 }
 
 /// Where those are that have no row here.

@@ -7,7 +7,7 @@ use crate::figure::Claim;
 use crate::format;
 use crate::redact::redacted;
 use crate::render::html::markup::{Html, fill};
-use crate::render::html::parts::{card, header, judged, list, shell, tile, tiles, warnings, whose};
+use crate::render::html::parts::{card, header, judged, list, notes, shell, tile, tiles, warnings, whose};
 use crate::render::html::table::{Cell, numbers, table, words as text_column};
 use crate::verdict::of_text_audit;
 use crate::words;
@@ -34,15 +34,16 @@ fn drawn(a: &TextAudit, texts: &Texts) -> String {
         words::part(a.trained),
         a.seed
     );
-    let mut notes = a.warnings.clone();
+    let mut own = vec![];
     if !texts.is_empty() {
-        notes.push("This page shows training texts: it is as private as they are.".to_owned());
+        own.push("This page shows training texts: it is as private as they are.".to_owned());
     }
     let body = header("Leakscope audit of texts", &title, &facts)
         .and(whose(a.redact))
         .and(judged(&of_text_audit(a)))
         .and(main_numbers(a))
-        .and(warnings(&notes))
+        .and(warnings(&a.warnings))
+        .and(notes(&own))
         .and(heat_maps(a, texts))
         .and(exposures(a))
         .and(records(a))

@@ -41,14 +41,21 @@
       var write = rule.share ? L.shareAtMost : L.atMost;
       colour = Math.max(colour, own);
       grounds.push({
-        fact: rule.fact, reason: rule.reason, value: value, shown: write(value), colour: own,
+        fact: rule.fact, reason: rule.reason, value: value, share: rule.share, shown: write(value), colour: own,
         green: "up to " + write(calm) + (rule.covers ? "" : ", not alone"), red: "above " + write(rule.alarm),
       });
     });
-    if (colour < 0) colour = AMBER;
-    if (!covered || facts.noise === "unit" || facts.unfinished) colour = Math.max(colour, AMBER);
-    if (facts.noise === "absent" || facts.over_limit) colour = RED;
-    return { colour: colour, grounds: grounds };
+    var open = [];
+    function circumstance(holds, fact, reason, own) {
+      if (holds) open.push({ fact: fact, reason: reason, shown: "yes", green: "without any", red: own === RED ? "with any" : "", colour: own });
+    }
+    circumstance(facts.noise === "unit", "no noise that was chosen", "Numbers are per unit of noise.", AMBER);
+    circumstance(facts.noise === "absent", "no noise", "Whoever knows all other records computes the last one from the model.", RED);
+    circumstance(facts.over_limit, "a limit that is passed", "Numbers on this page are above what was set.", RED);
+    circumstance(facts.unfinished, "what was left open", "The page says what was not tried, not settled or not counted.", AMBER);
+    circumstance(!covered && !open.length, "no number that covers every attacker", "What is estimated or observed can warn, and calms nobody.", AMBER);
+    open.forEach(function (o) { colour = Math.max(colour, o.colour); });
+    return { colour: colour < 0 ? AMBER : colour, grounds: grounds, open: open };
   };
 
   // Two values, and all levels, a distance apart: the probability of naming the right one, at most.

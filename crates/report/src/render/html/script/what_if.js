@@ -111,7 +111,8 @@
       th.scope = "col";
       return th;
     }));
-    var rows = decision.grounds.map(function (g) {
+    var all = decision.grounds.concat(decision.open), worst = all.filter(function (g) { return g.colour === decision.colour; }).reduce(function (a, b) { return b.share && (!a.share || b.value >= a.value) ? b : a; });
+    var rows = all.map(function (g) {
       var name = make("th", [g.fact, document.createElement("br"), make("span", g.reason, "say")]);
       name.scope = "row";
       var so = make("span", model.colours[g.colour], "dot-" + CLASSES[g.colour]);
@@ -119,7 +120,7 @@
     });
     var table = make("table", [make("thead", head), make("tbody", rows)], "wrap");
     var frame = make("div", table, "scroll");
-    return make("details", [make("summary", "What decides this colour"), frame,
+    return make("details", [make("summary", "What decides this colour: " + worst.fact + (worst.shown === "yes" ? "" : ": " + worst.shown)), frame,
       make("p", "The worst line decides. A page is never calmer than a number on it.", "say")], "grounds");
   }
   function exposed(k, facts) {
@@ -135,7 +136,7 @@
     }
     if (worst) {
       return make("p", ["Somebody who knows everything else tells ", strong(worst.pair.name + " " + worst.pair.values),
-        " rightly in at most ", strong(L.shareAtMost(worst.t.worst)), " of cases for record " + worst.pair.record + ", and in " +
+        " rightly in at most ", strong(L.shareAtMost(worst.t.worst)), " of cases for record " + worst.pair.record + ", and in at most " +
         L.shareAtMost(worst.t.median) + " for the median record; a coin toss is right in 50%."]);
     }
     var p = Math.max(facts.estimated === null ? 0.5 : facts.estimated, facts.label_estimated === null ? 0.5 : facts.label_estimated);
