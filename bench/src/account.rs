@@ -41,7 +41,7 @@ impl Peers {
         let answer: serde_json::Value =
             serde_json::from_str(&line).map_err(|_| "python gave no answer: see its message above")?;
         match answer.get("missing") {
-            Some(what) => Err(format!("{what}: pip install dp-accounting riskcal").into()),
+            Some(missing) => Err(format!("{missing}: pip install dp-accounting riskcal").into()),
             None => Ok(answer),
         }
     }
@@ -83,19 +83,19 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
     for (sigma, rate, steps) in SETTINGS {
         let ours =
             || Accountant::dp_sgd(sigma, rate, steps, Adjacency::AddRemove)?.precision(WIDTH)?.epsilon(DELTA);
-        let (seconds, found) = least(9, ours);
-        let found = found?;
+        let (seconds, estimate) = least(9, ours);
+        let estimate = estimate?;
         let theirs = peers.ask(&serde_json::json!({
             "kind": "pld", "sigma": sigma, "rate": rate, "steps": steps, "delta": DELTA, "width": WIDTH,
-            "reference": found.lower
+            "reference": estimate.lower
         }))?;
         println!(
             "\nσ = {sigma}, q = {rate:.6}, T = {steps}: Leakscope [{:.4}, {:.4}] in {:.1} ms",
-            found.lower,
-            found.upper,
+            estimate.lower,
+            estimate.upper,
             1e3 * seconds
         );
-        for (way, what) in [
+        for (way, quantity) in [
             ("certified", "certified from both sides"),
             ("usual", "upper end alone, its default grid"),
             ("coarse", "upper end alone, coarsest grid that is near our lower end"),
@@ -107,8 +107,11 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
                 None => format!("{upper:.4}"),
             };
             let grid = of("grid").unwrap_or(f64::NAN);
-            println!("  {what:<58} {interval:<36} grid {grid:.1e} {time:>8.3} s {:>7.0}x", time / seconds);
-            if found.lower > upper || of("lower").is_some_and(|lower| lower > found.upper) {
+            println!(
+                "  {quantity:<58} {interval:<36} grid {grid:.1e} {time:>8.3} s {:>7.0}x",
+                time / seconds
+            );
+            if estimate.lower > upper || of("lower").is_some_and(|lower| lower > estimate.upper) {
                 return Err(format!("the two sides do not agree at σ = {sigma}").into());
             }
         }
@@ -117,13 +120,13 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
     println!("\nsmallest ratio at the same certified width (or a wider one of theirs): {smallest:.0}x");
     let target = Target::Advantage { advantage: 0.1 };
     let ours = || calibrate(target, Unknown::Sigma { rate: 0.002, steps: 10_000 }, Adjacency::AddRemove);
-    let (seconds, found) = least(3, ours);
-    let found = found?;
+    let (seconds, estimate) = least(3, ours);
+    let estimate = estimate?;
     let theirs = peers
         .ask(&serde_json::json!({"kind": "advantage", "rate": 0.002, "steps": 10_000, "target": 0.1}))?;
     let of = |name: &str| theirs[name].as_f64().unwrap_or(f64::NAN);
     println!("\nnoise for a membership advantage of 0.1 at q = 0.002, T = 10,000");
-    println!("Leakscope σ = {:.4} in {:.3} s (safe, tight to 0.1%)", found.sigma, seconds);
+    println!("Leakscope σ = {:.4} in {:.3} s (safe, tight to 0.1%)", estimate.sigma, seconds);
     println!("riskcal   σ = {:.4} in {:.1} s", of("sigma"), of("seconds"));
     println!("ratio {:.0}x", of("seconds") / seconds);
     Ok(())

@@ -40,12 +40,12 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
         two_class: false,
         shape: None,
     };
-    let (ours, found) = best(3, || attack(&rows, &model, &secret, &options, &[]));
-    let found = found?;
+    let (ours, outcome) = best(3, || attack(&rows, &model, &secret, &options, &[]));
+    let outcome = outcome?;
     let threads = rayon::current_num_threads();
     println!(
         "white box, {} records × {M} candidates × 100 trials × 16 scales, {threads} threads: {ours:.3} s",
-        found.records
+        outcome.records
     );
 
     let clock = Instant::now();

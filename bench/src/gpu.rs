@@ -100,8 +100,8 @@ impl Seed {
             Work::Probes => trace = Trace::Estimate { probes: 10, probe: Probe::Rademacher },
             Work::Eta => eta = Some(Spectral { iterations: 20, tolerance: 1e-15 }),
         }
-        let what = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
-        measure(net, data, batch, &what).map(|_| ())
+        let measures = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
+        measure(net, data, batch, &measures).map(|_| ())
     }
 
     /// Records a second, the best of twenty runs.

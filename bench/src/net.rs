@@ -37,8 +37,8 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
     println!("{} parameters, batch {BATCH}, {} threads", net.parameter_count(), rayon::current_num_threads());
     println!("{:26} {:>12} {:>17}", "records a second", "by the clock", "per core second");
     let of = |trace, plis, eta| {
-        let what = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
-        measure(&net, &data, &batch, &what).map(|_| ())
+        let measures = Measure { trace, plis, eta, ..Measure::new(CLIP, 0.5, 1) };
+        measure(&net, &data, &batch, &measures).map(|_| ())
     };
     let ten = Trace::Estimate { probes: 10, probe: Probe::Rademacher };
     let gradients = rate("clipped gradients", n, || clipped_gradient(&net, &data, &batch, CLIP).map(|_| ()))?;

@@ -25,16 +25,16 @@ pub(crate) fn run() -> Done {
         for (shape, shape_budget) in [(Shape::Shaped, 0.05), (Shape::Optimal, 0.05), (Shape::Optimal, 1.0)] {
             let target = Target { protected: protected.clone(), eta: 1.0 };
             let request = Request { shape_budget, ..Request::new(vec![target], shape) };
-            let (seconds, found) = best(1, || design(&rows, &fit, &request));
-            let found = found?;
+            let (seconds, design_made) = best(1, || design(&rows, &fit, &request));
+            let design_made = design_made?;
             println!(
                 "{n:>8} {d:>4} {name:>15} {:>10} {seconds:>9.2} {:>8.1} {:>7.2}% {:>7} {:>6} {:>12.1e}",
                 format!("{shape:?}").to_lowercase(),
-                found.gain,
-                100.0 * found.gap,
-                found.rounds,
-                found.atoms.len(),
-                found.covariance_information
+                design_made.gain,
+                100.0 * design_made.gap,
+                design_made.rounds,
+                design_made.atoms.len(),
+                design_made.covariance_information
             );
         }
     }

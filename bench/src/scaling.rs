@@ -82,16 +82,16 @@ pub(crate) fn run() -> Any<()> {
         ("clipped gradients, 10 M parameters, batch 256", perceptron),
     ];
     for (name, work) in works {
-        let mut found = vec![];
+        let mut outcomes = vec![];
         for &n in &cores {
             // Errors do not leave a pool.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build()?;
-            found.push(pool.install(|| work().map_err(|e| e.to_string()))?);
+            outcomes.push(pool.install(|| work().map_err(|e| e.to_string()))?);
         }
         let cells: Vec<String> =
-            found.iter().map(|(seconds, _)| format!("{:>9.2} ms", seconds * 1e3)).collect();
-        let speedup = found[0].0 / found[found.len() - 1].0;
-        let same = if found.iter().all(|(_, bits)| *bits == found[0].1) {
+            outcomes.iter().map(|(seconds, _)| format!("{:>9.2} ms", seconds * 1e3)).collect();
+        let speedup = outcomes[0].0 / outcomes[outcomes.len() - 1].0;
+        let same = if outcomes.iter().all(|(_, bits)| *bits == outcomes[0].1) {
             "the same digits"
         } else {
             "OTHER DIGITS"

@@ -99,13 +99,13 @@ fn mean_eta(
     Ok(total / data.len() as f64)
 }
 
-fn report(what: &str, clock: Instant, bare: f64) {
-    report_each(what, clock, bare, 1);
+fn report(pass: &str, clock: Instant, bare: f64) {
+    report_each(pass, clock, bare, 1);
 }
 
-fn report_each(what: &str, clock: Instant, bare: f64, passes: usize) {
+fn report_each(pass: &str, clock: Instant, bare: f64, passes: usize) {
     let seconds = clock.elapsed().as_secs_f64() / passes as f64;
-    println!("{what:<30} {seconds:>8.2} s   ×{:.2}", seconds / bare);
+    println!("{pass:<30} {seconds:>8.2} s   ×{:.2}", seconds / bare);
 }
 
 fn write(path: &Path, rows: usize) -> Done {

@@ -219,12 +219,12 @@ fn balance_by<M>(
 ) -> Result<Balanced<M>> {
     let mut own = start.weights.clone();
     let mut weights = start.weights.clone();
-    let mut found: Option<Balanced<M>> = None;
+    let mut latest: Option<Balanced<M>> = None;
     let mut accelerate = Anderson::default();
     for number in 0..=options.iterations {
         let (fit, e) = match measure(&weights) {
             Ok(measured) => measured,
-            Err(error) => match found {
+            Err(error) => match latest {
                 Some(mut best) if !matches!(error, Error::Interrupted) => {
                     best.stopped = Stopped::NoFit(error);
                     return Ok(best);
@@ -235,10 +235,10 @@ fn balance_by<M>(
         let eta: Vec<f64> = weights.iter().zip(&e).map(|(omega, e)| omega * e).collect();
         let iteration = describe(number, options, &weights, &eta, &e);
         watch(&iteration, &fit, &weights)?;
-        let better = found.as_ref().is_none_or(|b| iteration.spread < b.history[b.best].spread);
-        let history = found.as_mut().map_or_else(Vec::new, |b| std::mem::take(&mut b.history));
-        let eta_before = found.as_mut().map_or_else(|| eta.clone(), |b| std::mem::take(&mut b.eta_before));
-        let mut best = match found.take().filter(|_| !better) {
+        let better = latest.as_ref().is_none_or(|b| iteration.spread < b.history[b.best].spread);
+        let history = latest.as_mut().map_or_else(Vec::new, |b| std::mem::take(&mut b.history));
+        let eta_before = latest.as_mut().map_or_else(|| eta.clone(), |b| std::mem::take(&mut b.eta_before));
+        let mut best = match latest.take().filter(|_| !better) {
             Some(best) => best,
             None => Balanced {
                 weights: weights.clone(),
@@ -261,12 +261,12 @@ fn balance_by<M>(
             best.stopped = Stopped::Vanished { row, weight };
             return Ok(best);
         }
-        found = Some(best);
+        latest = Some(best);
         next(options, start, &mut own, &weights, e, &mut accelerate);
         weights = shared(options.sharing, start, &own);
         options.hold(&mut weights);
     }
-    found.ok_or(Error::Empty)
+    latest.ok_or(Error::Empty)
 }
 
 /// The pass that reads the weights and targets that rows come with.

@@ -173,18 +173,18 @@ impl Units {
     ///
     /// # Errors
     /// As [`Units::new`].
-    pub fn partly(scaling: Vec<Scaling>, given: &[Option<PublicUnit>], intercept: bool) -> Result<Self> {
-        if given.len() != scaling.len() {
-            let (found, expected) = (given.len(), scaling.len());
+    pub fn partly(scaling: Vec<Scaling>, units: &[Option<PublicUnit>], intercept: bool) -> Result<Self> {
+        if units.len() != scaling.len() {
+            let (found, expected) = (units.len(), scaling.len());
             return Err(Error::Shape { what: "the public units", found, expected });
         }
         let of = |(s, unit): (&Scaling, &Option<PublicUnit>)| {
             unit.unwrap_or_else(|| PublicUnit::rounded(s.parts().0, s.parts().1))
         };
-        let public = scaling.iter().zip(given).map(of).collect();
+        let public = scaling.iter().zip(units).map(of).collect();
         let own =
             |(s, unit): (&Scaling, &Option<PublicUnit>)| matches!(s, Scaling::Own { .. }) && unit.is_none();
-        let rounded = scaling.iter().zip(given).map(own).collect();
+        let rounded = scaling.iter().zip(units).map(own).collect();
         Ok(Self { rounded, ..Self::new(scaling, public, intercept)? })
     }
 

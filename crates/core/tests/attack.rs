@@ -424,7 +424,7 @@ fn no_white_box_beats_its_bounds_under_shaped_noise() {
             shape: Some(shape.clone()),
         };
         let found = attack(&data.rows(50), &best, &secret, &options, &[]).unwrap();
-        let prior = Prior::given(secret.prior().to_vec()).unwrap();
+        let prior = Prior::from_probabilities(secret.prior().to_vec()).unwrap();
         let mut all = RecordBounds::new(prior, &sigmas, 120, None).unwrap();
         for (i, models) in candidate_models(&data.rows(50), &best, &secret).unwrap().chunks(3).enumerate() {
             all.add(i as u64, data.p, &shape.whiten_rows(&models.concat())).unwrap();
@@ -443,8 +443,13 @@ fn no_white_box_beats_its_bounds_under_shaped_noise() {
         }
         assert!(told, "{family:?}: the attacker must learn something for the bounds to be tried");
         // Distances that ignore the shape give no bound: the attack beats what they say.
-        let mut blind =
-            RecordBounds::new(Prior::given(secret.prior().to_vec()).unwrap(), &sigmas, 120, None).unwrap();
+        let mut blind = RecordBounds::new(
+            Prior::from_probabilities(secret.prior().to_vec()).unwrap(),
+            &sigmas,
+            120,
+            None,
+        )
+        .unwrap();
         for (i, models) in candidate_models(&data.rows(50), &best, &secret).unwrap().chunks(3).enumerate() {
             blind.add(i as u64, data.p, &models.concat()).unwrap();
         }

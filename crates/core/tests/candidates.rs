@@ -53,7 +53,7 @@ fn an_overshooting_candidate_does_not_pass_for_its_neighbours() {
         let (data, secret) = five_rows(reversed);
         let fitted = fit(&data.rows(5), data.family, data.penalty()).unwrap();
         let models = candidate_models(&data.rows(5), &fitted, &secret).unwrap();
-        let prior = Prior::given(secret.prior().to_vec()).unwrap();
+        let prior = Prior::from_probabilities(secret.prior().to_vec()).unwrap();
         let mut records = RecordBounds::new(prior, &[0.5], 5, None).unwrap();
         let mut truth = 0.0;
         for i in 0..5 {

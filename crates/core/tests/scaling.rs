@@ -288,7 +288,7 @@ fn given_scales_and_no_penalty_leave_nothing_to_count() {
         for depth in [Depth::Exact, Depth::Bounded] {
             let (mut found, mut plain) = (CountedRecords::default(), Records::default());
             counted.records(&block, depth, &mut found).unwrap();
-            counted.given().records(&block, &mut plain);
+            counted.geometry().records(&block, &mut plain);
             assert_eq!(found.eta, plain.eta);
             assert_eq!(found.attribute_eta, plain.attribute_eta);
         }

@@ -297,7 +297,7 @@ fn no_attack_beats_its_bound() {
     let (rows, secret) = (table.rows(), secret(&table));
     let model = fit(&rows, penalty(0.02), 10).unwrap();
     let sigmas = [0.01, 0.03, 0.1, 0.4];
-    let prior = Prior::given(secret.prior().to_vec()).unwrap();
+    let prior = Prior::from_probabilities(secret.prior().to_vec()).unwrap();
     let mut bounds = RecordBounds::new(prior, &sigmas, rows.len(), None).unwrap();
     let q = model.coefficients();
     for (row, delta) in deltas(&rows, &model, &secret).chunks_exact(2 * q).enumerate() {

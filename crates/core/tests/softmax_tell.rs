@@ -9,7 +9,7 @@ use dense::Draws;
 use leakscope_core::glm::softmax::{SoftmaxFit, fit};
 use leakscope_core::glm::{self, Family, Penalty};
 use leakscope_core::rows::InMemory;
-use leakscope_core::tell::{Noise, Question, SoftmaxTelling, Told, told_apart};
+use leakscope_core::tell::{Noise, Question, Separation, SoftmaxTelling, told_apart};
 use leakscope_core::units::{Scaling, Units};
 
 const L2: f64 = 0.05;
@@ -99,7 +99,7 @@ impl Table {
         w
     }
 
-    fn told(&self, question: &Question, sigma: f64, refits: usize) -> Told {
+    fn told(&self, question: &Question, sigma: f64, refits: usize) -> Separation {
         let (encoded, units) = (self.encoded(), self.units());
         let (rows, model) = (units.rows(&encoded), units.softmax(&self.fit()).unwrap());
         SoftmaxTelling::new(&rows, (&model, &units), (&Noise::Isotropic(sigma), 1))

@@ -117,11 +117,11 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     };
     let parts = deciles(&eta);
     let play = |fit: &Minimiser, weights: Option<&[f64]>| -> Result<Outcomes> {
-        let found = match weights {
+        let outcome = match weights {
             Some(weights) => played(&Reweighted::new(&loaded.rows, weights)?, fit, &secret, &options, &parts),
             None => played(&loaded.rows, fit, &secret, &options, &parts),
         };
-        found.map_err(|e| explain(e, &loaded.encoding, request.l2))
+        outcome.map_err(|e| explain(e, &loaded.encoding, request.l2))
     };
     let outcomes = play(&fit, None)?;
     let results = listed(&outcomes, eta_mean, false);
@@ -130,15 +130,15 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mut results_balanced = vec![];
     if playing.balance > 0 {
         let options = BalanceOptions { shape: shape.clone(), ..balancing(level, playing.balance, unit) };
-        let found = balanced(request, &loaded, &options, |_, _| Ok(()))?;
-        let after = play(&found.fit, Some(&found.weights))?;
-        let after_mean = mean(&found.eta);
+        let outcome = balanced(request, &loaded, &options, |_, _| Ok(()))?;
+        let after = play(&outcome.fit, Some(&outcome.weights))?;
+        let after_mean = mean(&outcome.eta);
         results_balanced = listed(&after, after_mean, true);
         by_decile.extend(tenths(&after, true));
         balance = Some(report::Balanced {
-            iterations: found.best,
-            spread_before: found.history[0].spread,
-            spread_after: found.history[found.best].spread,
+            iterations: outcome.best,
+            spread_before: outcome.history[0].spread,
+            spread_after: outcome.history[outcome.best].spread,
             eta_mean_at_unit_noise: after_mean,
         });
     }

@@ -109,7 +109,7 @@ pub fn run(
     let options = options(request, balancing, &loaded)?;
     let metric = loaded.metric(request);
     let mut steps = vec![];
-    let found = balanced(request, &loaded, &options, |iteration, fit| {
+    let outcome = balanced(request, &loaded, &options, |iteration, fit| {
         let step = step(&loaded, iteration, fit, metric, true)?;
         say(&line(&step, metric));
         steps.push(step);
@@ -117,13 +117,13 @@ pub fn run(
     })?;
     let comparisons = comparisons(request, &loaded, &options, metric)?;
     let bought = match request.noise.options() {
-        Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &found)?),
+        Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &outcome)?),
         None => None,
     };
-    let counted = counting::counting(request, &loaded, &options, (found.best, &found.fit))?;
+    let counted = counting::counting(request, &loaded, &options, (outcome.best, &outcome.fit))?;
     let mut pending = Pending::default();
     if let Some(folder) = folder {
-        write_weights(&loaded, &found, folder, &mut pending)?;
+        write_weights(&loaded, &outcome, folder, &mut pending)?;
     }
     let names = coefficient_names(&loaded.encoding);
     let balance = Balance {
@@ -142,20 +142,20 @@ pub fn run(
         seed: request.holdout.map(|_| loaded.seed),
         metric: metric.into(),
         higher_is_better: metric.higher_is_better(),
-        converging: found.best + 1 == found.history.len() && found.history.len() > 1,
+        converging: outcome.best + 1 == outcome.history.len() && outcome.history.len() > 1,
         iterations: steps,
         comparisons,
         bought,
         counted,
-        best: found.best,
-        stopped: match found.stopped {
+        best: outcome.best,
+        stopped: match outcome.stopped {
             Stopped::Converged => Ending::Converged,
             Stopped::Iterations => Ending::Iterations,
             Stopped::Vanished { .. } => Ending::Vanished,
             Stopped::NoFit(_) => Ending::NoFit,
         },
-        coefficients: names.into_iter().zip(found.fit.w().iter().copied()).collect(),
-        warnings: warnings(request, &loaded, &found)?,
+        coefficients: names.into_iter().zip(outcome.fit.w().iter().copied()).collect(),
+        warnings: warnings(request, &loaded, &outcome)?,
         notes: crate::remarks::notes(&loaded.encoding),
         seconds: clock.elapsed().as_secs_f64(),
         redact: request.redact,
@@ -224,19 +224,19 @@ pub(crate) fn balanced(
 ) -> Result<Balanced<Minimiser>> {
     let mut failure = None;
     let model = (request.family, penalty(request), request.max_classes);
-    let found = balance_model(&loaded.rows, model, options, |iteration, fit, _| {
+    let outcome = balance_model(&loaded.rows, model, options, |iteration, fit, _| {
         watch(iteration, fit).map_err(|f| {
             let interrupted = matches!(f, Failure::Interrupted);
             failure = Some(f);
             if interrupted { CoreError::Interrupted } else { CoreError::Source(String::new()) }
         })
     });
-    match (found, failure) {
+    match (outcome, failure) {
         (_, Some(failure)) => Err(failure),
         (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => {
             Err(Failure::option("weights", "balancing needs positive weights: leave rows of weight zero out"))
         }
-        (found, None) => found.map_err(|e| explain(e, &loaded.encoding, request.l2)),
+        (outcome, None) => outcome.map_err(|e| explain(e, &loaded.encoding, request.l2)),
     }
 }
 
@@ -293,7 +293,7 @@ fn comparisons(
 
 fn write_weights(
     loaded: &Loaded,
-    found: &Balanced<Minimiser>,
+    balanced: &Balanced<Minimiser>,
     folder: &Folder,
     pending: &mut Pending,
 ) -> Result<()> {
@@ -301,8 +301,9 @@ fn write_weights(
     let id = loaded.encoding.id.clone().unwrap_or_else(|| "row".into());
     let mut writer = folder.table("weights", RecordsSchema { id, texts: vec![], numbers })?;
     let parts = writer.parts();
-    let numbers_of =
-        |row: usize| [found.weights[row], found.eta_before[row], found.eta[row], found.eta_unweighted[row]];
+    let numbers_of = |row: usize| {
+        [balanced.weights[row], balanced.eta_before[row], balanced.eta[row], balanced.eta_unweighted[row]]
+    };
     if loaded.rows.away().is_some() {
         // Weights are here and names are there: the names come.
         let RowLabels { ids, positions } = labelled::run(&Labelling, &loaded.rows, None)?;
@@ -328,26 +329,26 @@ fn write_weights(
     Ok(())
 }
 
-fn warnings(request: &Request, loaded: &Loaded, found: &Balanced<Minimiser>) -> Result<Vec<String>> {
-    let mut all = loaded.remarks(request, &found.fit)?;
-    let last = found.history.len().saturating_sub(1);
-    match &found.stopped {
+fn warnings(request: &Request, loaded: &Loaded, balanced: &Balanced<Minimiser>) -> Result<Vec<String>> {
+    let mut all = loaded.remarks(request, &balanced.fit)?;
+    let last = balanced.history.len().saturating_sub(1);
+    match &balanced.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(
             "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
              iteration {last} and kept iteration {}. ⟨min_weight⟩ holds weights up.",
             named(loaded, *row as u64)?,
-            found.best
+            balanced.best
         )),
         Stopped::NoFit(error) => all.push(format!(
             "The reweighted model after iteration {last} has no fit ({}): stopped there and kept iteration {}. \
              ⟨min_weight⟩ or a larger ⟨l2⟩ may help.",
             explain(error.clone(), &loaded.encoding, request.l2),
-            found.best
+            balanced.best
         )),
-        Stopped::Iterations if found.best < last => all.push(format!(
+        Stopped::Iterations if balanced.best < last => all.push(format!(
             "It does not converge: iteration {} has the smallest spread and is kept, the {} after it were worse.",
-            found.best,
-            last - found.best
+            balanced.best,
+            last - balanced.best
         )),
         Stopped::Converged | Stopped::Iterations => {}
     }
@@ -356,8 +357,8 @@ fn warnings(request: &Request, loaded: &Loaded, found: &Balanced<Minimiser>) -> 
 
 /// The name of a training row: its id, or its number in the table.
 fn named(loaded: &Loaded, row: u64) -> Result<String> {
-    let found = labelled::run(&NameOfRow { row }, &loaded.rows, None)?.name;
-    Ok(found.unwrap_or_else(|| (row + 1).to_string()))
+    let name = labelled::run(&NameOfRow { row }, &loaded.rows, None)?.name;
+    Ok(name.unwrap_or_else(|| (row + 1).to_string()))
 }
 
 fn line(s: &Step, metric: Metric) -> String {

@@ -14,7 +14,7 @@ pub(crate) const INTERCEPT: &str = "(intercept)";
 /// `model.coefficients`, as in an audit.json) in it; a number under `intercept` beside that is the intercept.
 pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
     let shown = path.display();
-    let wrong = |what: String| Failure::option("coefficients", format!("{shown}: {what}"));
+    let wrong = |problem: String| Failure::option("coefficients", format!("{shown}: {problem}"));
     let text = std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot read it: {e}")))?;
     let not_json = |e: serde_json::Error| wrong(format!("not JSON ({e}): expected {{\"age\": 0.3, …}}"));
     let json: serde_json::Value = serde_json::from_str(&text).map_err(not_json)?;
@@ -38,17 +38,17 @@ pub fn read_coefficients(path: &Path) -> Result<Vec<(String, f64)>> {
 }
 
 /// Coefficients in the order of the encoding's columns; every column must be named, and nothing else.
-pub(crate) fn match_coefficients(given: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
-    match_named(given, &encoding.columns())
+pub(crate) fn match_coefficients(named: &[(String, f64)], encoding: &Encoding) -> Result<Vec<f64>> {
+    match_named(named, &encoding.columns())
 }
 
 /// Coefficients in the order of the names of a model; each must be there, and nothing else.
-pub(crate) fn match_named(given: &[(String, f64)], columns: &[String]) -> Result<Vec<f64>> {
+pub(crate) fn match_named(named: &[(String, f64)], columns: &[String]) -> Result<Vec<f64>> {
     let list = |names: &[&String]| listed(&names.iter().map(|n| (*n).clone()).collect::<Vec<_>>());
     // What is said to be zero and is not in the model changes nothing.
-    let given: Vec<&(String, f64)> =
-        given.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
-    let unknown: Vec<&String> = given.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
+    let named: Vec<&(String, f64)> =
+        named.iter().filter(|(n, v)| columns.contains(n) || n != INTERCEPT || *v != 0.0).collect();
+    let unknown: Vec<&String> = named.iter().map(|(n, _)| n).filter(|n| !columns.contains(n)).collect();
     if !unknown.is_empty() {
         if unknown == [INTERCEPT] {
             let message = "the given model has an intercept, which ⟨intercept=false⟩ leaves out: one of the two must go";
@@ -60,7 +60,7 @@ pub(crate) fn match_named(given: &[(String, f64)], columns: &[String]) -> Result
             format!("{} is no column of this model; its columns are {}", list(&unknown), list(&all)),
         ));
     }
-    let missing: Vec<&String> = columns.iter().filter(|c| !given.iter().any(|(n, _)| n == *c)).collect();
+    let missing: Vec<&String> = columns.iter().filter(|c| !named.iter().any(|(n, _)| n == *c)).collect();
     if !missing.is_empty() {
         let hint = if missing.iter().any(|n| *n == INTERCEPT) {
             " (a model without intercept needs ⟨intercept=false⟩)"
@@ -69,7 +69,7 @@ pub(crate) fn match_named(given: &[(String, f64)], columns: &[String]) -> Result
         };
         return Err(Failure::option("coefficients", format!("no value for {}{hint}", list(&missing))));
     }
-    Ok(columns.iter().map(|c| given.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
+    Ok(columns.iter().map(|c| named.iter().find(|(n, _)| n == c).map_or(0.0, |(_, value)| *value)).collect())
 }
 
 /// Any JSON in which no object has a name twice: which of two values is meant, nobody can tell.

@@ -85,8 +85,8 @@ impl From<TableError> for Failure {
 }
 
 impl From<leakscope_report::NotFinite> for Failure {
-    fn from(found: leakscope_report::NotFinite) -> Self {
-        Self::Data(found.to_string())
+    fn from(number: leakscope_report::NotFinite) -> Self {
+        Self::Data(number.to_string())
     }
 }
 
@@ -163,13 +163,13 @@ pub fn explain(error: CoreError, encoding: &Encoding, l2: f64) -> Failure {
                     name(j)
                 ));
             }
-            let what = if Some(column) == intercept {
+            let subject = if Some(column) == intercept {
                 format!("columns {list} add up to a constant, like the intercept")
             } else {
                 format!("column {} is a linear combination of {list}", name(column))
             };
             format!(
-                "{what}, so the coefficients are not unique: remove one of them with ⟨drop⟩{hint}, {remedy}"
+                "{subject}, so the coefficients are not unique: remove one of them with ⟨drop⟩{hint}, {remedy}"
             )
         }
         CoreError::Separable => format!(

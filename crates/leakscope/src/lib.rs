@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`audit`] | what does the noisy release of a model give away about each record? | [`audit::Request`] → [`leakscope_report::Audit`] |
 //! | [`balance`], [`attack`], [`release`] | make it equal for all, try to guess, publish | over the same table and model ([`model`]) |
-//! | [`bound`] | what can any attacker guess at most? | [`bound::BoundRequest`] → [`leakscope_report::bound::Found`] |
+//! | [`bound`] | what can any attacker guess at most? | [`bound::BoundRequest`] → [`leakscope_report::bound::SecretBounds`] |
 //! | [`account`], [`calibrate`] | what does it cost, how much noise does it take? | [`account::AccountRequest`], [`calibrate::CalibrateRequest`] |
 //! | [`noise`] | which shape of the noise costs least? | [`noise::NoiseOptions`] → [`leakscope_report::noise::Noise`] |
 //! | [`cluster`] | the same audit on many machines | [`cluster::Plan`], [`cluster::part`] |

@@ -179,8 +179,8 @@ impl Loaded {
                 format!("`{name}` is the target: name one of the columns it is predicted from"),
             ));
         }
-        let found = self.encoding.attributes.iter().enumerate().find(|(_, a)| a.name == name);
-        found.ok_or_else(|| {
+        let entry = self.encoding.attributes.iter().enumerate().find(|(_, a)| a.name == name);
+        entry.ok_or_else(|| {
             let known: Vec<String> =
                 self.encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect();
             Failure::option(
@@ -226,11 +226,11 @@ pub fn scores_of<'a>(
     match fit.into() {
         Fitted::Glm(fit) => scores_under(rows, &fit.w, metric, sigmas, factor),
         Fitted::Softmax(fit) => {
-            let found = match factor.is_empty() {
+            let scores = match factor.is_empty() {
                 true => expected_accuracy(rows, &fit.w, fit.classes, sigmas)?,
                 false => expected_accuracy_under(rows, &fit.w, fit.classes, (sigmas, factor))?,
             };
-            Ok((found.values, found.constant_model))
+            Ok((scores.values, scores.constant_model))
         }
     }
 }

@@ -72,10 +72,10 @@ impl Folder {
     /// Opens the folder, making it if needed, and makes sure that it can be written to before any work is done.
     pub fn open(path: &Path, format: RecordsFormat) -> Result<Self> {
         let fail = |e: std::io::Error| {
-            let what = path.display();
+            let shown = path.display();
             Failure::option(
                 "out",
-                format!("cannot write to {what}: {e}; choose a folder that you may write to"),
+                format!("cannot write to {shown}: {e}; choose a folder that you may write to"),
             )
         };
         if path.exists() && !path.is_dir() {

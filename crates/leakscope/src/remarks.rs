@@ -25,13 +25,13 @@ const UNSETTLED: f64 = 1e-6;
 
 /// Records where the model has no derivative.
 pub(crate) fn at_kinks(fit: &Fit) -> Option<String> {
-    let (what, them) = match fit.at_kink {
+    let (records, them) = match fit.at_kink {
         0 => return None,
         1 => ("1 record lies".to_owned(), "its"),
         n => (format!("{n} records lie"), "their"),
     };
     Some(format!(
-        "{what} at the kink of the loss, to rounding: the model moves differently when such a record changes one way or the \
+        "{records} at the kink of the loss, to rounding: the model moves differently when such a record changes one way or the \
          other, and {them} η is that of the side without curvature."
     ))
 }
@@ -118,7 +118,7 @@ pub(crate) fn duplicates(encoding: &Encoding) -> Option<Duplicates> {
 }
 
 /// Rows to test on that are not.
-pub(crate) fn of_test(rows: &Dataset, given: bool) -> Vec<String> {
+pub(crate) fn of_test(rows: &Dataset, is_file: bool) -> Vec<String> {
     let mut warnings = vec![];
     if rows.rows_unseen() > 0 {
         warnings.push(format!(
@@ -127,7 +127,7 @@ pub(crate) fn of_test(rows: &Dataset, given: bool) -> Vec<String> {
             if rows.rows_unseen() == 1 { "is" } else { "are" }
         ));
     }
-    if rows.rows_dropped() > 0 && given {
+    if rows.rows_dropped() > 0 && is_file {
         warnings.push(left_out(rows.rows_dropped(), " to test on"));
     }
     warnings
@@ -137,10 +137,10 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-pub(crate) fn left_out(count: u64, what: &str) -> String {
+pub(crate) fn left_out(count: u64, rows: &str) -> String {
     match count {
-        1 => format!("1 row{what} has missing values and was left out."),
-        _ => format!("{count} rows{what} have missing values and were left out."),
+        1 => format!("1 row{rows} has missing values and was left out."),
+        _ => format!("{count} rows{rows} have missing values and were left out."),
     }
 }
 

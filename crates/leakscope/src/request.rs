@@ -371,7 +371,7 @@ impl Request {
                 return Err(Failure::option("target_sd", message));
             }
             Noise::Shaped(options) => {
-                options.asked(encoding, self.label_secret, None)?;
+                options.goal_targets(encoding, self.label_secret, None)?;
             }
             Noise::TargetSd { .. } | Noise::Default | Noise::Given(_) | Noise::TargetEta { .. } => {}
         }

@@ -11,12 +11,13 @@ static LAST: Mutex<Option<String>> = Mutex::new(None);
 fn note(info: &PanicHookInfo<'_>) {
     let payload = info.payload();
     let text = payload.downcast_ref::<&str>().copied();
-    let said = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let message =
+        text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     let place = info.location().map_or_else(String::new, |l| {
         let file = l.file().rsplit(['/', '\\']).next().unwrap_or_default();
         format!(" ({file}:{})", l.line())
     });
-    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{said}{place}"));
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!("{message}{place}"));
 }
 
 /// Runs `work`; a panic in it, on whatever thread of the pool, is a failure like the others.
@@ -33,14 +34,14 @@ pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         std::panic::set_hook(Box::new(note));
     }
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let said = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Err(sorry(said.as_deref().unwrap_or("no message")))
+        let message = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(sorry(message.as_deref().unwrap_or("no message")))
     })
 }
 
-fn sorry(said: &str) -> Failure {
+fn sorry(message: &str) -> Failure {
     Failure::Message(format!(
-        "Leakscope itself failed, which it never should: {said}. We are sorry. Earlier results are as they were. \
+        "Leakscope itself failed, which it never should: {message}. We are sorry. Earlier results are as they were. \
          Please report this line with the command that you ran"
     ))
 }

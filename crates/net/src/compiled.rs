@@ -59,7 +59,7 @@ pub trait Compiled: Sized {
         net: &Network<Self>,
         data: &Data<Self>,
         records: &[usize],
-        what: &Measure,
+        measures: &Measure,
         draws: Option<Draws>,
     ) -> Result<Vec<RecordLeak>>;
 
@@ -70,7 +70,7 @@ pub trait Compiled: Sized {
         net: &Network<Self>,
         data: &Data<Self>,
         records: &[usize],
-        what: (&Measure, Option<Draws>),
+        measures: (&Measure, Option<Draws>),
         accounts: &mut Accounts,
     ) -> Result<()>;
 
@@ -80,7 +80,7 @@ pub trait Compiled: Sized {
         data: &Data<Self>,
         records: &[usize],
         sets: &[Directions],
-        what: &Measure,
+        measures: &Measure,
     ) -> Result<Vec<Vec<Vec<f64>>>>;
 
     #[doc(hidden)]
@@ -157,10 +157,10 @@ macro_rules! compiled {
                 net: &Network<Self>,
                 data: &Data<Self>,
                 records: &[usize],
-                what: &Measure,
+                measures: &Measure,
                 draws: Option<Draws>,
             ) -> Result<Vec<RecordLeak>> {
-                leak::measure_generic(workers, net, data, records, what, draws)
+                leak::measure_generic(workers, net, data, records, measures, draws)
             }
 
             #[allow(private_interfaces)]
@@ -170,10 +170,10 @@ macro_rules! compiled {
                 net: &Network<Self>,
                 data: &Data<Self>,
                 records: &[usize],
-                what: (&Measure, Option<Draws>),
+                measures: (&Measure, Option<Draws>),
                 accounts: &mut Accounts,
             ) -> Result<()> {
-                workers.with(|dev| leak::account(dev, net, data, records, what, accounts))
+                workers.with(|dev| leak::account(dev, net, data, records, measures, accounts))
             }
 
             #[inline(never)]
@@ -182,9 +182,9 @@ macro_rules! compiled {
                 data: &Data<Self>,
                 records: &[usize],
                 sets: &[Directions],
-                what: &Measure,
+                measures: &Measure,
             ) -> Result<Vec<Vec<Vec<f64>>>> {
-                leak::information_along_generic(net, data, records, sets, what)
+                leak::information_along_generic(net, data, records, sets, measures)
             }
 
             #[inline(never)]

@@ -144,8 +144,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-fn close(found: f64, expected: f64, scale: f64, tolerance: f64, what: &str) {
-    assert!((found - expected).abs() <= tolerance * scale.max(1e-12), "{what}: {found} against {expected}");
+fn close(value: f64, expected: f64, scale: f64, tolerance: f64, name: &str) {
+    assert!((value - expected).abs() <= tolerance * scale.max(1e-12), "{name}: {value} against {expected}");
 }
 
 fn norm(a: &[f64]) -> f64 {
@@ -268,12 +268,12 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
         let [on_alpha, on_beta, weights] = [alpha, &beta, &kappa].map(|v| dev.upload_scalars(v));
         let pairs = OwnDirection { tangent: with_tangent.then_some(&one), alpha: &on_alpha, beta: &on_beta };
         let array = SharedDirection { array: &vb, copies: 1, weights: &weights };
-        let found = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
-        let (back, label) = found.unwrap();
+        let adjoint = c.net.adjoint(&mut dev, &primal, own.then_some(&pairs), shared.then_some(&array));
+        let (back, label) = adjoint.unwrap();
         for i in 0..RECORDS {
             let w = &u[(RECORDS + i) * d..][..d];
             let wy = &uy[(RECORDS + i) * k..][..k];
-            let found = dot(&back[i * d..][..d], w) + dot(&label[i * k..][..k], wy);
+            let adjoint = dot(&back[i * d..][..d], w) + dot(&label[i * k..][..k], wy);
             let gd = &g_dot[RECORDS + i];
             let (mut expected, mut scale) = (0.0, 0.0);
             if own {
@@ -284,7 +284,7 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
                 expected += kappa[i] * dot(&v, gd);
                 scale += norm(gd) * norm(&v);
             }
-            close(found, expected, scale, 1e-11, &format!("{name}: adjoint"));
+            close(adjoint, expected, scale, 1e-11, &format!("{name}: adjoint"));
         }
     }
 
@@ -306,8 +306,8 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
         let alone = dev.download_scalars(&alone).unwrap()[i];
         close(products[i], alone, norm(&g[i]) * norm(v), 1e-12, &format!("{name}: g·v of each"));
         let (expected, _) = c.net.adjoint(&mut dev, &primal, None, Some(&array)).unwrap();
-        let (found, expected) = (&back[i * d..][..d], &expected[i * d..][..d]);
-        let off: Vec<f64> = found.iter().zip(expected).map(|(a, b)| a - b).collect();
+        let (adjoint, expected) = (&back[i * d..][..d], &expected[i * d..][..d]);
+        let off: Vec<f64> = adjoint.iter().zip(expected).map(|(a, b)| a - b).collect();
         close(norm(&off), 0.0, norm(expected), 1e-11, &format!("{name}: adjoint of each"));
     }
 }

@@ -147,7 +147,7 @@ enum Place {
 #[derive(Debug)]
 struct Iteration {
     basis: Basis,
-    found: Tridiagonal,
+    tridiagonal: Tridiagonal,
     settled: bool,
 }
 
@@ -170,8 +170,8 @@ impl Bases {
                 let start = |&record: &usize| {
                     let mut rng = Generator::new(seed, Purpose::Probes, record as u64);
                     let basis = Basis(vec![unit((0..width).map(|_| rng.normal()).collect())]);
-                    let found = Tridiagonal::new(stop.rounding, stop.dimension);
-                    Iteration { basis, found, settled: false }
+                    let tridiagonal = Tridiagonal::new(stop.rounding, stop.dimension);
+                    Iteration { basis, tridiagonal, settled: false }
                 };
                 Place::Near(records.par_iter().map(start).collect())
             }
@@ -205,8 +205,8 @@ impl Bases {
                 records.par_iter_mut().enumerate().filter(|(_, r)| !r.settled).for_each(|(i, r)| {
                     let label = if k > 0 { &ys[i * k..(i + 1) * k] } else { &[] };
                     let (along, new) = r.basis.advance([&xs[i * d..(i + 1) * d], label].concat());
-                    r.found.push(along, new);
-                    r.settled = r.found.done() || r.found.largest().1 <= stop.tolerance;
+                    r.tridiagonal.push(along, new);
+                    r.settled = r.tridiagonal.done() || r.tridiagonal.largest().1 <= stop.tolerance;
                 });
                 records.iter().all(|r| r.settled)
             }
@@ -219,7 +219,7 @@ impl Bases {
     pub(crate) fn largest<T: Real>(&self, dev: &Device<T>) -> Result<Vec<(f64, f64)>> {
         match &self.place {
             Place::Far(krylov) => dev.krylov_largest(krylov),
-            Place::Near(records) => Ok(records.par_iter().map(|r| r.found.largest()).collect()),
+            Place::Near(records) => Ok(records.par_iter().map(|r| r.tridiagonal.largest()).collect()),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Optimizer {
     }
 
     pub(crate) fn check(self) -> Result<()> {
-        let unit = |what, v: f64| check((0.0..1.0).contains(&v), what, v, "at least 0, below 1");
+        let unit = |name, v: f64| check((0.0..1.0).contains(&v), name, v, "at least 0, below 1");
         match self {
             Self::Sgd { momentum } => unit("the momentum", momentum),
             Self::Adam { beta1, beta2, epsilon } => {

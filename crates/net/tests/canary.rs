@@ -116,7 +116,7 @@ fn steps_in_the_span_are_steps_of_the_network() {
         close(&before, &likelihoods(last.network(), &canary, v), 1e-12);
         let total = ln_sum_exp(before.iter().copied());
         let prior: Vec<f64> = before.iter().map(|l| (l - total).exp()).collect();
-        assert_eq!(game.prior().unwrap(), Prior::given(prior).unwrap());
+        assert_eq!(game.prior().unwrap(), Prior::from_probabilities(prior).unwrap());
         let secret = 3;
         let data = last.texts(&[&canary.text(secret)]).unwrap();
         let mut theta = last.network().parameters().unwrap();
@@ -140,7 +140,7 @@ fn the_optimal_attack_is_that_on_dense_candidates() {
     for (canary, sigma) in [(one_token(12), 0.7), (several(), 0.5)] {
         let m = canary.candidates().len();
         let p: Vec<f64> = (1..=m).map(|i| i as f64 / (m * (m + 1) / 2) as f64).collect();
-        let prior = Prior::given(p.clone()).unwrap();
+        let prior = Prior::from_probabilities(p.clone()).unwrap();
         let game = LastLayer::new(&last, &canary, TUNING).unwrap();
         let rounds = Rounds { sigma, steps: 1, trials: 6_000, seed: 3 };
         let played = game.play(&p, rounds).unwrap().optimal.unwrap().observed(3);
@@ -176,7 +176,7 @@ fn no_attack_beats_a_bound() {
         };
         for (p, prior) in [
             (vec![1.0 / m as f64; m], Prior::uniform(m as u64).unwrap()),
-            (of_model.clone(), Prior::given(of_model.clone()).unwrap()),
+            (of_model.clone(), Prior::from_probabilities(of_model.clone()).unwrap()),
         ] {
             for (steps, sigma) in [(1, 0.5), (1, 0.2), (3, 1.0), (3, 0.4)] {
                 let played = game.play(&p, Rounds { sigma, steps, trials: 1_500, seed: 9 }).unwrap();

@@ -44,7 +44,7 @@ fn when_a_run_stops_does_not_tell_a_label() {
             for _ in 0..8 {
                 run.step().unwrap();
             }
-            assert_eq!((run.steps(), run.seen()), (8, 8));
+            assert_eq!((run.steps(), run.released_steps()), (8, 8));
         }
     }
 }
@@ -136,13 +136,13 @@ fn a_step_that_is_taken_back_is_counted() {
         assert!(run.steps() < 200, "a learning rate of 1e38 diverges");
     };
     assert!(matches!(error, Error::Diverged { step, .. } if step == run.steps()), "{error}");
-    assert_eq!(run.seen(), run.steps() + 1);
+    assert_eq!(run.released_steps(), run.steps() + 1);
     let resumed = Trainer::resume(&run.checkpoint().unwrap(), &data, config).unwrap();
     for run in [&run, &resumed] {
         let (epsilon, advantage) =
             (run.account().unwrap().unwrap().epsilon(), run.advantage().unwrap().unwrap());
         assert!(epsilon > 0.02 && advantage > 0.005, "{epsilon} {advantage}");
-        assert_eq!(run.seen(), run.steps() + 1);
+        assert_eq!(run.released_steps(), run.steps() + 1);
     }
 }
 

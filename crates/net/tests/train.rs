@@ -313,7 +313,7 @@ fn a_loss_out_of_all_proportion_is_divergence_in_the_open_alone() {
     for run in [&mut run, &mut resumed] {
         let error = run.step().unwrap_err();
         assert!(matches!(error, Error::Diverged { step: 1, what } if what.contains("million")), "{error}");
-        assert_eq!((run.steps(), run.seen()), (1, 1));
+        assert_eq!((run.steps(), run.released_steps()), (1, 1));
     }
     let config = TrainConfig { learning_rate: 1e12, ..private() };
     let mut run = Trainer::new(net(1), &data, config.clone()).unwrap();

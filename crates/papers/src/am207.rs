@@ -21,7 +21,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
     let linear = line.fit(Family::Linear, 0.0)?;
     let logistic = lines.fit(Family::Logistic, TOY_L2)?;
     let (eta_line, eta_lines) = (toy::eta(&linear, &line)?, toy::eta(&logistic, &lines)?);
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec![
             "nine points about y = 5x and the outlier (0, −8)".into(),
             "class 1 on x₁ = x₂, class 0 on x₁ = x₂ + 1, ten points each, and an outlier of class 1 at (5, 1.5)".into(),
@@ -32,16 +32,16 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         ],
         ..Findings::default()
     };
-    for (what, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
+    for (model, eta, points) in [("linear", &eta_line, &line), ("logistic", &eta_lines, &lines)] {
         let (outlier, rest) = split_last(eta);
         let largest = ascending(rest).last().copied().unwrap_or(0);
         let most = rest.get(largest).copied().unwrap_or(0.0);
-        found.rows.push(Row::ours(format!("{what}: η of the outlier"), outlier));
-        found.rows.push(Row::ours(format!("{what}: largest η of the others"), most));
+        findings.rows.push(Row::ours(format!("{model}: η of the outlier"), outlier));
+        findings.rows.push(Row::ours(format!("{model}: largest η of the others"), most));
         let x: Vec<String> =
             points.x[largest].iter().rev().skip(1).rev().map(|v| format::setting(*v)).collect();
-        found.claims.push(Claim::new(
-            format!("{what}: the outlier has a much larger η than all other points."),
+        findings.claims.push(Claim::new(
+            format!("{model}: the outlier has a much larger η than all other points."),
             outlier > 1.5 * most,
             format!(
                 "{} against at most {}, which the point at x = {} has.",
@@ -58,11 +58,20 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         .flat_map(|i| (0..n).map(move |j| (i, j)))
         .filter(|&(i, j)| residual(i) < residual(j) && eta_line[i] > eta_line[j])
         .count();
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "It is not completely true that points closer to the line have a lower η.",
         swapped > 0,
         format!("{swapped} pairs of ordinary points are ordered the other way: leverage counts as well."),
     ));
+    findings.figures.push(toy_figure((&line, &linear, &eta_line), (&lines, &logistic, &eta_lines)));
+    Ok(findings)
+}
+
+/// The points of both toy data sets with their η, and the fitted models.
+fn toy_figure(
+    (line, linear, eta_line): (&Points, &glm::Fit, &[f64]),
+    (lines, logistic, eta_lines): (&Points, &glm::Fit, &[f64]),
+) -> Figure {
     let at = |x: f64| [x, linear.w[0] * x + linear.w[1]];
     let w = &logistic.w;
     let boundary = |x1: f64| [x1, -(w[0] * x1 + w[2]) / w[1]];
@@ -70,7 +79,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
         p.x.iter().zip(&p.y).filter(|(_, y)| **y == class).map(|(x, _)| [x[0], x[1]]).collect()
     };
     let note = |at: [f64; 2], eta: f64| (at, format!("η = {}", format::number(eta)));
-    found.figures.push(Figure {
+    Figure {
         file: "am207-toy".into(),
         title: "Figures 6.1 and 6.2: η of every point".into(),
         caption: "The line is the fitted model, on the right where both classes are equally probable.".into(),
@@ -94,8 +103,8 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
                     x: AxisTitle::linear("x₁"),
                     y: AxisTitle::linear("x₂"),
                     series: vec![
-                        PointSeries::new("class 0", points(&lines, 0.0)),
-                        PointSeries::new("class 1", points(&lines, 1.0)),
+                        PointSeries::new("class 0", points(lines, 0.0)),
+                        PointSeries::new("class 1", points(lines, 1.0)),
                     ],
                     line: Some([boundary(0.6), boundary(5.0)]),
                     notes: [0, 1, 8, 9, 20]
@@ -105,8 +114,7 @@ pub(super) fn toy(context: &Context<'_>) -> Result<Findings> {
                 },
             },
         ],
-    });
-    Ok(found)
+    }
 }
 
 fn split_last(values: &[f64]) -> (f64, &[f64]) {
@@ -154,7 +162,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         ("linear", toy::line(context.seed), Family::Linear),
         ("logistic", toy::two_lines(), Family::Logistic),
     ];
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec!["the two toy data sets of §6.1".into()],
         method: vec![
             format!("{STEPS} iterations at σ = 0.1; the best iteration of each variant is kept."),
@@ -177,29 +185,17 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         };
         spreads.push(curve("weighted", &weighted));
         spreads.push(curve("unweighted", &unweighted));
-        let dots = |values: &[f64]| values.iter().enumerate().map(|(i, v)| [(i + 1) as f64, *v]).collect();
-        bars.push(Panel {
-            title: format!("{name} regression: η of every point (the outlier is last)"),
-            content: Content::Dots {
-                x: AxisTitle::linear("point"),
-                y: AxisTitle::log("information loss η"),
-                series: vec![
-                    PointSeries::new("before", dots(&weighted.eta_before)),
-                    PointSeries::new("weighted", dots(&weighted.eta)),
-                    PointSeries::new("unweighted variant", dots(&unweighted.eta_unweighted)),
-                ],
-                line: None,
-                notes: vec![],
-            },
-        });
-        found.rows.push(Row::ours(format!("{name}, weighted: spread of η, best iteration"), last(&weighted)));
-        found
+        bars.push(points_panel(name, &weighted, &unweighted));
+        findings
+            .rows
+            .push(Row::ours(format!("{name}, weighted: spread of η, best iteration"), last(&weighted)));
+        findings
             .rows
             .push(Row::ours(format!("{name}, unweighted: spread of η, best iteration"), last(&unweighted)));
         let outlier = points.y.len() - 1;
         let weight = weighted.weights[outlier];
-        found.rows.push(Row::ours(format!("{name}, weighted: weight of the outlier (mean 1)"), weight));
-        found.claims.push(Claim::new(
+        findings.rows.push(Row::ours(format!("{name}, weighted: weight of the outlier (mean 1)"), weight));
+        findings.claims.push(Claim::new(
             format!("{name}: the unweighted variant does not equalise η."),
             last(&unweighted) > 0.05,
             format!(
@@ -209,7 +205,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
         let least = weighted.weights.iter().copied().fold(f64::INFINITY, f64::min);
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{name}: the model largely disregards the outlier, its weight gets lower and lower."),
             weight < 0.5,
             format!(
@@ -219,30 +215,7 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
         if *family == Family::Linear {
-            // The label alone: |∂w/∂y| = ω‖H⁻¹x‖. Is the weight a factor of what really happens?
-            let penalty = Penalty::new(0.0, true);
-            let with = sensitivity(points, (*family, penalty), &weighted.weights, outlier)?;
-            let geometry = Geometry::new(&weighted.fit, &[], Release { label_secret: true, ..UNIT })?;
-            let h = label_sensitivity(&geometry, points, outlier)?;
-            found
-                .rows
-                .push(Row::ours("linear: movement of the refitted model per unit of the outlier's y", with));
-            found.rows.push(Row::ours("linear: the same by the formula with the weight", weight * h));
-            found.rows.push(Row::ours("linear: the same by the formula without the weight", h));
-            found.claims.push(Claim::new(
-                "§7.3: weighting η only changes the calculation; an attacker would not use the weights.",
-                (with / h - 1.0).abs() < 0.05,
-                format!(
-                    "Changing the outlier and refitting moves the model by {} per unit: that is the formula with the \
-                     weight ({}), not the one without ({}). The weight is part of what the data do to the released \
-                     model, whatever the attacker knows. What remains of the criticism: the guarantee takes the weights \
-                     as known and fixed, and weights that are themselves released or guessed give away which records \
-                     were unusual.",
-                    format::number(with),
-                    format::number(weight * h),
-                    format::number(h)
-                ),
-            ));
+            refitted_outlier(points, &weighted, &mut findings)?;
         }
     }
     let mut panels = vec![Panel {
@@ -255,14 +228,62 @@ pub(super) fn reweighting(context: &Context<'_>) -> Result<Findings> {
         },
     }];
     panels.extend(bars);
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-reweighting".into(),
         title: "Figures 6.4 to 6.7: reweighting with and without the weights".into(),
         caption: "The weighted variant equalises η; the unweighted one follows a quantity that weights cannot equalise."
             .into(),
         panels,
     });
-    Ok(found)
+    Ok(findings)
+}
+
+/// η of every point before, and at the best iteration of either variant.
+fn points_panel(name: &str, weighted: &Balanced, unweighted: &Balanced) -> Panel {
+    let dots = |values: &[f64]| values.iter().enumerate().map(|(i, v)| [(i + 1) as f64, *v]).collect();
+    Panel {
+        title: format!("{name} regression: η of every point (the outlier is last)"),
+        content: Content::Dots {
+            x: AxisTitle::linear("point"),
+            y: AxisTitle::log("information loss η"),
+            series: vec![
+                PointSeries::new("before", dots(&weighted.eta_before)),
+                PointSeries::new("weighted", dots(&weighted.eta)),
+                PointSeries::new("unweighted variant", dots(&unweighted.eta_unweighted)),
+            ],
+            line: None,
+            notes: vec![],
+        },
+    }
+}
+
+/// Moves the label of the outlier and refits: whether its weight is a factor of what happens.
+fn refitted_outlier(points: &Points, weighted: &Balanced, findings: &mut Findings) -> Result<()> {
+    let outlier = points.y.len() - 1;
+    let weight = weighted.weights[outlier];
+    // The label alone: |∂w/∂y| = ω‖H⁻¹x‖. Is the weight a factor of what really happens?
+    let penalty = Penalty::new(0.0, true);
+    let with = sensitivity(points, (Family::Linear, penalty), &weighted.weights, outlier)?;
+    let geometry = Geometry::new(&weighted.fit, &[], Release { label_secret: true, ..UNIT })?;
+    let h = label_sensitivity(&geometry, points, outlier)?;
+    findings.rows.push(Row::ours("linear: movement of the refitted model per unit of the outlier's y", with));
+    findings.rows.push(Row::ours("linear: the same by the formula with the weight", weight * h));
+    findings.rows.push(Row::ours("linear: the same by the formula without the weight", h));
+    findings.claims.push(Claim::new(
+        "§7.3: weighting η only changes the calculation; an attacker would not use the weights.",
+        (with / h - 1.0).abs() < 0.05,
+        format!(
+            "Changing the outlier and refitting moves the model by {} per unit: that is the formula with the \
+             weight ({}), not the one without ({}). The weight is part of what the data do to the released \
+             model, whatever the attacker knows. What remains of the criticism: the guarantee takes the weights \
+             as known and fixed, and weights that are themselves released or guessed give away which records \
+             were unusual.",
+            format::number(with),
+            format::number(weight * h),
+            format::number(h)
+        ),
+    ));
+    Ok(())
 }
 
 /// `‖H⁻¹x‖` of a point.

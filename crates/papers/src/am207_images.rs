@@ -18,7 +18,7 @@ use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, P
 pub(super) fn digits(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: usize = 10;
     let images = data::digits(context)?;
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec!["MNIST, two digits at a time".into()],
         method: vec![format!(
             "Logistic regression on 20 principal components after scaling to the unit ball, penalty {}, no intercept. \
@@ -48,16 +48,16 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Findings> {
         let s = summary(eta);
         let name = format!("{}/{}", pair[0], pair[1]);
         let rank = rank_correlation(eta, &distances(&task));
-        found.rows.push(Row::ours(format!("{name}: mean η"), s.mean));
-        found.rows.push(Row::ours(format!("{name}: largest η over the median"), s.max / s.p50));
-        found
+        findings.rows.push(Row::ours(format!("{name}: mean η"), s.mean));
+        findings.rows.push(Row::ours(format!("{name}: largest η over the median"), s.max / s.p50));
+        findings
             .rows
             .push(Row::ours(format!("{name}: rank correlation of η and distance from the class"), rank));
-        found.rows.push(Row::ours(format!("{name}: test accuracy, %"), 100.0 * model.accuracy[1]));
+        findings.rows.push(Row::ours(format!("{name}: test accuracy, %"), 100.0 * model.accuracy[1]));
         correlations.push((name, rank));
     }
-    let [first, others @ ..] = correlations.as_slice() else { return Ok(found) };
-    found.claims.push(Claim::new(
+    let [first, others @ ..] = correlations.as_slice() else { return Ok(findings) };
+    findings.claims.push(Claim::new(
         "On 0/1 a larger η marks irregular images, on 2/9 and 5/8 it does not.",
         others.iter().all(|(_, r)| *r < 0.5 * first.1),
         format!(
@@ -69,13 +69,13 @@ pub(super) fn digits(context: &Context<'_>) -> Result<Findings> {
                 .join(", ")
         ),
     ));
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-digits".into(),
         title: "Figure 6.3: the ten images with the smallest and largest η".into(),
         caption: format!("Under each image its η. {RECORDS}"),
         panels,
     });
-    Ok(found)
+    Ok(findings)
 }
 
 /// Distance of every training image from the mean of its class, in the columns of the model.
@@ -189,7 +189,7 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
     let eta = |p: &Points| toy::eta(&fit, p);
     let variance = |p: &Points| posterior_variance(&fit, p, context.seed);
     let (eta_in, var_in) = (eta(&inside)?, variance(&inside)?);
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec!["two round clouds of 50 points each, and 100 test points off them".into()],
         method: vec![
             "Test points get the class that the model predicts: their true one is not known to whoever screens them."
@@ -206,11 +206,11 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
     let mut aucs = vec![];
     for (name, points) in [("beside, on the boundary", &beside), ("beyond, far from the boundary", &beyond)] {
         let (by_eta, by_variance) = (auc(&eta_in, &eta(points)?), auc(&var_in, &variance(points)?));
-        found.rows.push(Row::ours(format!("points {name}: AUC of η"), by_eta));
-        found.rows.push(Row::ours(format!("points {name}: AUC of the posterior variance"), by_variance));
+        findings.rows.push(Row::ours(format!("points {name}: AUC of η"), by_eta));
+        findings.rows.push(Row::ours(format!("points {name}: AUC of the posterior variance"), by_variance));
         aucs.push((by_eta, by_variance));
     }
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "η tells points off the distribution from those in it better than the posterior variance does.",
         aucs.iter().all(|(e, v)| e >= v) && aucs.iter().any(|(e, v)| e > v),
         format!(
@@ -244,7 +244,7 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
             ],
         },
     };
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-ood".into(),
         title: "Figure 6.8: two scores of points that are out of the distribution".into(),
         caption: "Numbers are the scores of some points; the one in the middle is in the distribution."
@@ -254,12 +254,12 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
             panel("η", [&eta_in, &eta(&beside)?, &eta(&beyond)?]),
         ],
     });
-    by_digit(context, &mut found)?;
-    Ok(found)
+    by_digit(context, &mut findings)?;
+    Ok(findings)
 }
 
 /// Table 1: mean η by digit under a model of 0 and 1.
-fn by_digit(context: &Context<'_>, found: &mut Findings) -> Result<()> {
+fn by_digit(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let images = data::digits(context)?;
     let task = Task::new(&images, [0, 1])?;
     let model = Model::new(&task, Family::Logistic, MNIST_L2)?;
@@ -294,11 +294,11 @@ fn by_digit(context: &Context<'_>, found: &mut Findings) -> Result<()> {
             }
         }
         .into();
-        found.rows.push(row);
+        findings.rows.push(row);
     }
     let trained = means[0].max(means[1]);
     let others = means[2..].iter().copied().fold(f64::INFINITY, f64::min);
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "Table 1: η is lowest for the digits that the model was trained on.",
         trained < others,
         format!(
@@ -307,10 +307,10 @@ fn by_digit(context: &Context<'_>, found: &mut Findings) -> Result<()> {
             format::number(others)
         ),
     ));
-    found
+    findings
         .data
         .push("MNIST: a model of the training images of 0 and 1, scored on those of every digit".into());
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "am207-table1".into(),
         title: "Table 1: mean η by digit, trained on 0 and 1".into(),
         caption: "Digits that the model never saw leak more, had they been in its training set.".into(),
@@ -353,28 +353,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
         sizes.push(last / 2);
     }
     sizes.reverse();
-    let (mut whole, mut largest, mut mean, mut tests) = (vec![], vec![], vec![], vec![]);
-    let mut between = true;
-    for &size in &sizes {
-        let rows = InMemory::from_matrix(&x[..size * width], &y[..size], &[], 2048);
-        let fit = glm::fit(&rows, Family::Linear, Penalty::new(0.0, false))?;
-        let geometry = Geometry::new(&fit, &[], UNIT)?;
-        let mut set = SetSums::new(width, false);
-        let (mut records, mut etas) = (Records::default(), vec![]);
-        for block in rows.blocks() {
-            geometry.records(block, &mut records);
-            geometry.add_to_set(block, &records, None, &mut set);
-            etas.extend_from_slice(&records.eta);
-        }
-        let eta = geometry.set_eta(&set)?;
-        let s = summary(&etas);
-        let together = etas.iter().map(|e| e * e).sum::<f64>().sqrt();
-        between &= eta >= s.max * (1.0 - 1e-9) && eta <= together * (1.0 + 1e-9);
-        whole.push([size as f64, eta]);
-        largest.push([size as f64, s.max]);
-        mean.push([size as f64, s.mean]);
-        tests.push(accuracy(&task.rows(Family::Linear, Part::Test), &fit.w)?);
-    }
+    let Growth { whole, largest, mean, tests, between } = growth(&task, (&x, &y), &sizes)?;
     let slope = |points: &[[f64; 2]]| match (points.first(), points.last()) {
         (Some(a), Some(b)) if b[0] > a[0] => (b[1] / a[1]).ln() / (b[0] / a[0]).ln(),
         _ => f64::NAN,
@@ -441,4 +420,42 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
             }],
         }],
     })
+}
+
+/// η of the whole training set and of its records as it grows: points (size, η).
+struct Growth {
+    whole: Vec<[f64; 2]>,
+    largest: Vec<[f64; 2]>,
+    mean: Vec<[f64; 2]>,
+    /// Accuracy on the test images.
+    tests: Vec<f64>,
+    /// Whether η of the whole lies between the largest of a record and the root of the sum of squares, at every size.
+    between: bool,
+}
+
+fn growth(task: &Task, (x, y): (&[f64], &[f64]), sizes: &[usize]) -> Result<Growth> {
+    let width = x.len() / y.len().max(1);
+    let (mut whole, mut largest, mut mean, mut tests) = (vec![], vec![], vec![], vec![]);
+    let mut between = true;
+    for &size in sizes {
+        let rows = InMemory::from_matrix(&x[..size * width], &y[..size], &[], 2048);
+        let fit = glm::fit(&rows, Family::Linear, Penalty::new(0.0, false))?;
+        let geometry = Geometry::new(&fit, &[], UNIT)?;
+        let mut set = SetSums::new(width, false);
+        let (mut records, mut etas) = (Records::default(), vec![]);
+        for block in rows.blocks() {
+            geometry.records(block, &mut records);
+            geometry.add_to_set(block, &records, None, &mut set);
+            etas.extend_from_slice(&records.eta);
+        }
+        let eta = geometry.set_eta(&set)?;
+        let s = summary(&etas);
+        let together = etas.iter().map(|e| e * e).sum::<f64>().sqrt();
+        between &= eta >= s.max * (1.0 - 1e-9) && eta <= together * (1.0 + 1e-9);
+        whole.push([size as f64, eta]);
+        largest.push([size as f64, s.max]);
+        mean.push([size as f64, s.mean]);
+        tests.push(accuracy(&task.rows(Family::Linear, Part::Test), &fit.w)?);
+    }
+    Ok(Growth { whole, largest, mean, tests, between })
 }

@@ -158,13 +158,13 @@ fn unzipped(context: &Context<'_>, path: &Path) -> Result<PathBuf> {
 }
 
 /// Fails where a count is not the published one.
-fn counted(context: &Context<'_>, path: &Path, what: &str, found: usize, published: usize) -> Result<()> {
-    if context.synthetic || found == published {
+fn counted(context: &Context<'_>, path: &Path, name: &str, count: usize, published: usize) -> Result<()> {
+    if context.synthetic || count == published {
         return Ok(());
     }
     Err(bad(
         path,
-        format!("it has {found} {what}: the published file has {published}. Is it complete, and unchanged?"),
+        format!("it has {count} {name}: the published file has {published}. Is it complete, and unchanged?"),
     ))
 }
 

@@ -104,9 +104,9 @@ pub fn get(set: Set, out: &Path, from: Option<&str>, say: impl Fn(&str)) -> Resu
 
 /// Whether a file is there and right; one that is not right is an error, since it may be somebody's own.
 fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
-    let wrong = |path: &Path, found: String, expected: String| {
+    let wrong = |path: &Path, state: String, expected: String| {
         Failure::Message(format!(
-            "{} is there, but {found}, expected {expected}: it is damaged or another file. Remove it, and run this again",
+            "{} is there, but {state}, expected {expected}: it is damaged or another file. Remove it, and run this again",
             path.display()
         ))
     };
@@ -115,9 +115,9 @@ fn is_there(file: &Remote, folder: &Path, say: &impl Fn(&str)) -> Result<bool> {
         if !target.is_file() {
             return Ok(false);
         }
-        let found = checksum(&target)?;
-        if found != file.sha256 {
-            return Err(wrong(&target, format!("its SHA-256 is {found}"), file.sha256.into()));
+        let sum = checksum(&target)?;
+        if sum != file.sha256 {
+            return Err(wrong(&target, format!("its SHA-256 is {sum}"), file.sha256.into()));
         }
         say(&format!("{} is there, and right", target.display()));
         return Ok(true);
@@ -144,20 +144,20 @@ fn get_one(file: &Remote, address: &str, folder: &Path, say: &impl Fn(&str)) -> 
     let url = format!("{address}/{}", file.name);
     let part = folder.join(format!("{}.part", file.name));
     let resumed = part.is_file();
-    let mut found = match download(&url, &part)? {
+    let mut sum = match download(&url, &part)? {
         Came::All => checksum(&part)?,
         Came::CannotResume => String::new(),
     };
-    if found != file.sha256 && resumed {
+    if sum != file.sha256 && resumed {
         // The part was of another file, or the server cannot go on from it: once more from the start.
         let _ = fs::remove_file(&part);
         download(&url, &part)?;
-        found = checksum(&part)?;
+        sum = checksum(&part)?;
     }
-    if found != file.sha256 {
+    if sum != file.sha256 {
         let _ = fs::remove_file(&part);
         return Err(Failure::Message(format!(
-            "{}: its SHA-256 is {found}, expected {}: it was damaged on the way or is another file, and was removed. \
+            "{}: its SHA-256 is {sum}, expected {}: it was damaged on the way or is another file, and was removed. \
              Try again, or fetch it from a mirror with --from",
             file.name, file.sha256
         )));
@@ -209,17 +209,17 @@ fn download(url: &str, part: &Path) -> Result<Came> {
         }
         Err(e) => return Err(Failure::Message(format!("cannot run `curl`: {e}"))),
     };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     match (output.status.code(), part.is_file()) {
         (Some(0), _) => return Ok(Came::All),
         // curl's CURLE_RANGE_ERROR: the server sent the whole file where the rest was asked for.
         (Some(33), true) => return Ok(Came::CannotResume),
         // There is nothing after what we have.
-        (_, true) if said.contains("416") => return Ok(Came::All),
+        (_, true) if message.contains("416") => return Ok(Came::All),
         _ => {}
     }
     let kept = if part.is_file() { "; what came is kept, and the next try goes on from there" } else { "" };
-    Err(Failure::Message(format!("cannot fetch {url}: {}{kept}", said.trim())))
+    Err(Failure::Message(format!("cannot fetch {url}: {}{kept}", message.trim())))
 }
 
 fn checksum(path: &Path) -> Result<String> {
@@ -238,7 +238,7 @@ fn checksum(path: &Path) -> Result<String> {
 
 /// Takes the `.bin` files out of a gzipped archive (POSIX tar: headers of 512 bytes, contents padded to that).
 fn unpack(archive: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
-    let bad = |what: &str| Failure::Message(format!("{}: {what}", archive.display()));
+    let bad = |problem: &str| Failure::Message(format!("{}: {problem}", archive.display()));
     let file = fs::File::open(archive).map_err(|e| bad(&format!("cannot read it: {e}")))?;
     let mut bytes = vec![];
     flate2::read::MultiGzDecoder::new(file)

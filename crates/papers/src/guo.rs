@@ -8,7 +8,7 @@ use leakscope::bound::data::{Bounding, FIG_4, run};
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Encodings, Prior};
 use leakscope_core::claim::{Bound, Direction, Theorem};
-use leakscope_report::bound::{Found as Bounds, FromData, Row as Bounded};
+use leakscope_report::bound::{FromData, Row as Bounded, SecretBounds as Bounds};
 use leakscope_report::figure::{Claim as Shown, Figure as Curves};
 use leakscope_report::format;
 use leakscope_report::reproduction::{Claim, Figure, Ours, Panel, Row};
@@ -56,8 +56,8 @@ fn figures(file: &str, title: &str, caption: &str, curves: &[Curves]) -> Figure 
 /// Figure 2.
 pub(super) fn fig2(_: &Context<'_>) -> Result<Findings> {
     let epsilons: Vec<f64> = (0..=60).map(|k| 0.5 * f64::from(k)).collect();
-    let found = against_epsilon(&FIG_2, &epsilons)?;
-    let Some(curves) = found.figures.first() else { return Ok(Findings::default()) };
+    let bounds = against_epsilon(&FIG_2, &epsilons)?;
+    let Some(curves) = bounds.figures.first() else { return Ok(Findings::default()) };
     let name = |m: u64| format!("M = {}", format::count(m));
     let flatter = FIG_2.windows(2).all(|m| {
         let height = |m: u64| at(curves, &name(m), 5.0);
@@ -82,7 +82,7 @@ pub(super) fn fig2(_: &Context<'_>) -> Result<Findings> {
              10¹⁰ is no matter: the prior is never written out."
                 .into(),
         ],
-        figures: vec![figures("guo-fig2", "Figure 2: advantage against ε", &curves.caption, &found.figures[..1])],
+        figures: vec![figures("guo-fig2", "Figure 2: advantage against ε", &curves.caption, &bounds.figures[..1])],
         ..Findings::default()
     })
 }
@@ -108,8 +108,8 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
         )],
         ..Findings::default()
     };
-    for (name, found) in [("randomised response", &response), ("Gaussian noise", &gaussian)] {
-        let Some(curves) = found.figures.first() else { continue };
+    for (name, bounds) in [("randomised response", &response), ("Gaussian noise", &gaussian)] {
+        let Some(curves) = bounds.figures.first() else { continue };
         let most = excess(curves);
         out.claims.push(Claim::new(
             format!("{name}: no attack exceeds a bound."),
@@ -132,40 +132,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
         ));
     }
     if let Some(curves) = gaussian.figures.first() {
-        let attack = curves.series.iter().find(|s| s.claim != Shown::Bound);
-        let optimal = attack.map_or(f64::NAN, |s| at(curves, &s.name, 1.0));
-        out.rows.push(Row::ours(
-            "Gaussian noise, σ = 1: advantage of the optimal attack",
-            Ours::achieved(optimal),
-        ));
-        for theorem in [
-            Theorem::BestCentre,
-            Theorem::FanoMonteCarlo,
-            Theorem::FanoTheorem2,
-            Theorem::FanoRdp,
-            Theorem::Balle,
-        ] {
-            let value = at(curves, title(theorem), 1.0);
-            if value.is_finite() {
-                out.rows.push(Row::ours(
-                    format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
-                    at_most(value, theorem),
-                ));
-            }
-        }
-        let (ours, fano) =
-            (at(curves, title(Theorem::BestCentre), 1.0), at(curves, title(Theorem::FanoMonteCarlo), 1.0));
-        out.claims.push(Claim::new(
-            "Gaussian noise: Fano with estimated information closely matches the attack.",
-            fano < optimal + 0.05,
-            format!(
-                "At σ = 1 the attack has an advantage of {}, Fano allows {}; the test against the best centre, which the \
-                 paper does not have, allows {}.",
-                format::number(optimal),
-                format::number(fano),
-                format::number(ours)
-            ),
-        ));
+        gaussian_noise(curves, &mut out);
     }
     out.figures.push(figures(
         "guo-fig3a",
@@ -182,6 +149,43 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
     Ok(out)
 }
 
+/// The bounds beside the optimal attack at σ = 1.
+fn gaussian_noise(curves: &Curves, out: &mut Findings) {
+    let title = leakscope_report::words::theorem;
+    let attack = curves.series.iter().find(|s| s.claim != Shown::Bound);
+    let optimal = attack.map_or(f64::NAN, |s| at(curves, &s.name, 1.0));
+    out.rows
+        .push(Row::ours("Gaussian noise, σ = 1: advantage of the optimal attack", Ours::achieved(optimal)));
+    for theorem in [
+        Theorem::BestCentre,
+        Theorem::FanoMonteCarlo,
+        Theorem::FanoTheorem2,
+        Theorem::FanoRdp,
+        Theorem::Balle,
+    ] {
+        let value = at(curves, title(theorem), 1.0);
+        if value.is_finite() {
+            out.rows.push(Row::ours(
+                format!("Gaussian noise, σ = 1: advantage by {}, at most", title(theorem)),
+                at_most(value, theorem),
+            ));
+        }
+    }
+    let (ours, fano) =
+        (at(curves, title(Theorem::BestCentre), 1.0), at(curves, title(Theorem::FanoMonteCarlo), 1.0));
+    out.claims.push(Claim::new(
+        "Gaussian noise: Fano with estimated information closely matches the attack.",
+        fano < optimal + 0.05,
+        format!(
+            "At σ = 1 the attack has an advantage of {}, Fano allows {}; the test against the best centre, which the \
+             paper does not have, allows {}.",
+            format::number(optimal),
+            format::number(fano),
+            format::number(ours)
+        ),
+    ));
+}
+
 /// How far a bound lies above the attack at most.
 fn gap(curves: &Curves, bound: &str) -> f64 {
     let Some(attack) = curves.series.iter().find(|s| s.claim != Shown::Bound) else { return f64::NAN };
@@ -189,8 +193,8 @@ fn gap(curves: &Curves, bound: &str) -> f64 {
     apart.fold(0.0, f64::max)
 }
 
-fn theorem2(found: &Bounds, largest: bool) -> f64 {
-    let row = found.bounds.iter().find(|b| b.name == Theorem::FanoTheorem2 && b.largest_distance == largest);
+fn theorem2(bounds: &Bounds, largest: bool) -> f64 {
+    let row = bounds.bounds.iter().find(|b| b.name == Theorem::FanoTheorem2 && b.largest_distance == largest);
     row.map_or(f64::NAN, |r| r.advantage)
 }
 
@@ -214,13 +218,13 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Findings> {
     };
     // The bound is about all patients; what noise costs needs some of them held out.
     let everybody = leakscope::audit::Request { holdout: None, ..request.clone() };
-    let found = run(&everybody, &bounding, context.hooks)?;
+    let bounds = run(&everybody, &bounding, context.hooks)?;
     context.check()?;
     let held_out = Bounding { attacks: vec![], draws: 0, ..bounding };
     let with_test = run(&request, &held_out, context.hooks)?;
-    let (largest, own) = (theorem2(&found, true), theorem2(&found, false));
+    let (largest, own) = (theorem2(&bounds, true), theorem2(&bounds, false));
     let centre =
-        found.bounds.iter().find(|b| b.name == Theorem::BestCentre).map_or(f64::NAN, |r| r.advantage);
+        bounds.bounds.iter().find(|b| b.name == Theorem::BestCentre).map_or(f64::NAN, |r| r.advantage);
     let mut out = Findings {
         data: vec!["IWPC: 4,819 patients, secret vkorc1, λ = 0.01".into()],
         rows: vec![
@@ -238,7 +242,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Findings> {
         ],
         figures: vec![],
     };
-    if let Some(d) = &found.data {
+    if let Some(d) = &bounds.data {
         claims(d, SIGMA, &mut out);
     }
     if let Some(u) = with_test.data.as_ref().and_then(|d| d.utility.as_ref()) {
@@ -258,7 +262,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Findings> {
     }
     let utility =
         with_test.figures.iter().filter(|f| f.y.title.contains("error") || f.title.contains("cost"));
-    let all: Vec<Curves> = found.figures.iter().chain(utility).cloned().collect();
+    let all: Vec<Curves> = bounds.figures.iter().chain(utility).cloned().collect();
     out.figures.push(figures(
         "guo-fig4",
         "Figure 4: bounds, attacks, error and ε against the noise",
@@ -283,7 +287,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
         });
         each.fold((f64::NEG_INFINITY, f64::NEG_INFINITY), |(a, b), (x, y)| (a.max(x), b.max(y)))
     };
-    let said = |(value, low): (f64, f64)| match value <= 0.0 {
+    let verdict = |(value, low): (f64, f64)| match value <= 0.0 {
         true => format!("The attacks stay at least {} below it.", format::number(-value)),
         false => format!(
             "An attack's average lies up to {} above it, {}.",
@@ -295,7 +299,7 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
     out.claims.push(Claim::new(
         "“The advantage bound using Fano’s inequality (black line) strictly dominates the advantage of the three attacks.”",
         paper.0 < 0.0,
-        said(paper),
+        verdict(paper),
     ));
     let drawn: [(&str, Height); 3] = [
         ("the best centre of the easiest record", |b| {
@@ -307,13 +311,13 @@ fn claims(d: &FromData, sigma: f64, out: &mut Findings) {
         ("the best centre, on average", |b| (b.name == Theorem::BestCentre).then_some(b.advantage)),
     ];
     for (name, of) in drawn {
-        let found = above(of);
+        let height = above(of);
         out.rows.push(
             Row::ours(
                 format!("all σ: {name}, less the advantage of the closest attack"),
-                Ours::achieved(-found.0),
+                Ours::achieved(-height.0),
             )
-            .because(said(found)),
+            .because(verdict(height)),
         );
     }
     if let Some(point) = d.curve.iter().find(|p| p.sigma == sigma) {

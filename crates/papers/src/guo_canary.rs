@@ -193,18 +193,18 @@ fn judge(models: &[Canary], out: &mut Findings) {
             ));
         }
         for p in some.iter().filter(|p| (p.rdp - SPOKEN).abs() < 1e-9) {
-            let name = |what: &str| format!("small model, {name}, T = 1, 2T/σ² = 6: {what}");
-            for (kind, what) in [
+            let name = |quantity: &str| format!("small model, {name}, T = 1, 2T/σ² = 6: {quantity}");
+            for (kind, quantity) in [
                 (LimitKind::FanoRdp, "Fano, at most"),
                 (LimitKind::AroundZero, "around 0, at most"),
                 (LimitKind::AroundCentre, "around the centre, at most"),
             ] {
-                out.rows.extend(p.bound(kind).map(|b| Row::ours(name(what), b.advantage)));
+                out.rows.extend(p.bound(kind).map(|b| Row::ours(name(quantity), b.advantage)));
             }
-            for (attack, what) in
+            for (attack, quantity) in
                 [(Guesser::Optimal, "optimal attack"), (Guesser::Difference, "attack of the paper")]
             {
-                let row = |value: f64| Row::ours(name(what), Ours::achieved(value));
+                let row = |value: f64| Row::ours(name(quantity), Ours::achieved(value));
                 out.rows.extend(p.played(attack).map(|a| row(a.advantage.value)));
             }
         }

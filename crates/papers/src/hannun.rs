@@ -71,7 +71,7 @@ fn described(pairs: &[Pair]) -> Vec<String> {
 }
 
 fn method(settings: &[Setting<'_>]) -> Vec<String> {
-    let mut said = vec![
+    let mut sentences = vec![
         "Images are divided by the largest norm of the training set and projected on its 20 first principal \
          components; there is no intercept (§6.1)."
             .to_owned(),
@@ -80,7 +80,7 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
             .to_owned(),
     ];
     for s in settings.iter().filter(|s| s.family == Family::Logistic) {
-        said.push(format!(
+        sentences.push(format!(
             "The paper does not print the penalty of logistic regression on {}; {} is that of the published script \
              (`scripts/run_experiments.sh`). By the paper's rule it is the largest that leaves the accuracy on training \
              images the same to two digits: here it is {:.1}%.",
@@ -89,7 +89,7 @@ fn method(settings: &[Setting<'_>]) -> Vec<String> {
             100.0 * s.model.accuracy[0]
         ));
     }
-    said
+    sentences
 }
 
 /// Table 1.
@@ -103,8 +103,8 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         ([0.26, 0.08, 79.8], [0.30, 0.00, 80.7], 2),
         ([0.32, 0.15, 79.9], [0.25, 0.00, 79.1], 2),
     ];
-    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
-    found.method.push(
+    let mut findings = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
+    findings.method.push(
         "Test images are divided by the largest norm of the training images, as those are. The published loader divides \
          them by their own, which is other data than the model was made for; where it gives another accuracy, the table \
          says which."
@@ -125,34 +125,34 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
                            printed spread and accuracy; we do not know where 0.26 comes from."
                 .into();
         }
-        found.rows.extend(rows);
+        findings.rows.extend(rows);
         let balanced = reweight(&s.pair.task, s.family, s.l2, ITERATIONS)?;
         context.check()?;
         // The model after the last iteration, as published, is the best one where it converges.
         let eta = summary(&balanced.eta);
-        found.rows.push(Row::printed(format!("{title}, reweighted: mean η"), after[0], digits, eta.mean));
-        found.rows.push(Row::printed(
+        findings.rows.push(Row::printed(format!("{title}, reweighted: mean η"), after[0], digits, eta.mean));
+        findings.rows.push(Row::printed(
             format!("{title}, reweighted: standard deviation of η"),
             after[1],
             digits,
             eta.std,
         ));
         let name = format!("{title}, reweighted: test accuracy, %");
-        found.rows.push(accuracy_row(name, after[2], s, &balanced.fit.w)?);
+        findings.rows.push(accuracy_row(name, after[2], s, &balanced.fit.w)?);
         spreads.push(eta.std / eta.mean);
     }
     let worst = spreads.iter().copied().fold(0.0, f64::max);
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "After 15 iterations of reweighting the standard deviation of η is 0.000.",
-        found
+        findings
             .rows
             .iter()
             .filter(|r| r.name.ends_with("reweighted: standard deviation of η"))
             .all(|r| r.ours < 5e-4),
         format!("The largest spread left is {} of the mean.", format::share(worst)),
     ));
-    found.figures.push(histograms(&settings));
-    Ok(found)
+    findings.figures.push(histograms(&settings));
+    Ok(findings)
 }
 
 /// Accuracies are compared to 0.1 point: a single image of the test set decides the last digit.
@@ -201,7 +201,7 @@ fn histograms(settings: &[Setting<'_>]) -> Figure {
 pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
+    let mut findings = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     for s in &settings {
         let mean = |k: usize| {
             let labels = s.pair.task.labels().iter();
@@ -214,13 +214,13 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
         };
         let (low, high) = (mean(0), mean(1));
         for (k, value) in [low, high].into_iter().enumerate() {
-            found.rows.push(Row::ours(format!("{}: mean η of {}", s.title(), s.pair.classes[k]), value));
+            findings.rows.push(Row::ours(format!("{}: mean η of {}", s.title(), s.pair.classes[k]), value));
         }
         let (more, holds) = match s.pair.name {
             "MNIST" => ("digit 0", low > high),
             _ => ("cars", high > low),
         };
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{}: the model contains more information about {more}.", s.title()),
             holds,
             format!(
@@ -232,8 +232,8 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
     }
-    found.figures.push(histograms(&settings));
-    Ok(found)
+    findings.figures.push(histograms(&settings));
+    Ok(findings)
 }
 
 /// Figure 3.
@@ -242,7 +242,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
     const TOP: usize = 100;
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
+    let mut findings = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     let orders: Vec<Vec<usize>> = settings.iter().map(|s| ascending(&s.model.records.eta)).collect();
     let panels = settings
         .iter()
@@ -266,25 +266,25 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
             0,
             common as f64,
         );
-        found.rows.push(row);
+        findings.rows.push(row);
     }
     for (s, order) in settings.iter().zip(&orders) {
         let class = if s.pair.name == "MNIST" { 1 } else { 0 };
         let labels = s.pair.task.labels();
         let mine = order.iter().take(SHOWN).filter(|&&i| labels[i] == s.pair.task.classes[class]).count();
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{}: the images with the smallest η are of {}.", s.title(), s.pair.classes[class]),
             mine == SHOWN.min(order.len()),
             format!("{mine} of the eight are."),
         ));
     }
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "hannun-fig3".into(),
         title: "Figure 3: images with the smallest and largest η".into(),
         caption: format!("Typical images leak least, idiosyncratic ones most. Under each its η. {RECORDS}"),
         panels,
     });
-    Ok(found)
+    Ok(findings)
 }
 
 /// Figure 4.
@@ -370,7 +370,7 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
     let pairs = pairs(context)?;
     let settings = settings(context, &pairs)?;
-    let mut found = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
+    let mut findings = Findings { data: described(&pairs), method: method(&settings), ..Findings::default() };
     let mut series = vec![];
     for s in &settings {
         let balanced = reweight(&s.pair.task, s.family, s.l2, ITERATIONS)?;
@@ -378,9 +378,9 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
         let points = balanced.history.iter().map(|h| [h.number as f64, h.eta.std]).collect();
         series.push(PointSeries::new(s.title(), points));
         let at = |k: usize| balanced.history.get(k).map_or(f64::NAN, |h| h.spread);
-        found.rows.push(Row::ours(format!("{}: spread of η after 5 iterations", s.title()), at(5)));
+        findings.rows.push(Row::ours(format!("{}: spread of η after 5 iterations", s.title()), at(5)));
         let last = balanced.history.last().map_or(f64::NAN, |h| h.spread);
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{}: η converges to one value after a few iterations.", s.title()),
             last < 0.01 * at(0),
             format!(
@@ -391,7 +391,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
             ),
         ));
     }
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "hannun-fig5".into(),
         title: "Figure 5: the standard deviation of η over the iterations".into(),
         caption: "On a logarithmic axis straight lines are geometric convergence.".into(),
@@ -405,5 +405,5 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
             },
         }],
     });
-    Ok(found)
+    Ok(findings)
 }

@@ -104,18 +104,18 @@ impl Penalised {
         let unit = summary(&eta).mean;
         let sigmas = levels.iter().map(|level| unit / level).collect();
         let both = vec![Attacker::WhiteBox, Attacker::BlackBox];
-        let found = attack::run(&request, &playing(SECRET, sigmas, context.trials, both), context.hooks)?;
+        let outcome = attack::run(&request, &playing(SECRET, sigmas, context.trials, both), context.hooks)?;
         context.check()?;
         let name = format!("λ = {}", format::setting(l2));
         let curve = |attack: Attacker| {
-            let mine: Vec<_> = found.results.iter().filter(|r| r.attack == attack).collect();
+            let mine: Vec<_> = outcome.results.iter().filter(|r| r.attack == attack).collect();
             PointSeries {
                 name: name.clone(),
                 points: mine.iter().map(|r| [r.eta_mean, r.accuracy.value]).collect(),
                 intervals: mine.iter().map(|r| [r.accuracy.ci_low, r.accuracy.ci_high]).collect(),
             }
         };
-        let errors = found
+        let errors = outcome
             .utility
             .as_ref()
             .map(|u| (u.points.iter().map(|(sigma, mse)| [unit / sigma, *mse]).collect(), u.without_noise));
@@ -123,7 +123,7 @@ impl Penalised {
         Ok(Self {
             l2,
             columns,
-            baseline: found.baseline.accuracy,
+            baseline: outcome.baseline.accuracy,
             white: curve(Attacker::WhiteBox),
             black: curve(Attacker::BlackBox),
             error: PointSeries::new(name, points),
@@ -150,7 +150,7 @@ impl Penalised {
     }
 
     fn rows(&self, note: &str, eta: f64) -> Vec<Row> {
-        let name = |what: &str| format!("λ = {}{note}: {what}", format::setting(self.l2));
+        let name = |quantity: &str| format!("λ = {}{note}: {quantity}", format::setting(self.l2));
         let there = format!("at mean η = {}", format::setting(eta));
         vec![
             Row::ours(name("mean η at σ = 1"), self.mean_eta()),
@@ -168,15 +168,17 @@ fn height(s: &PointSeries, x: f64) -> f64 {
     s.points.iter().min_by(|a, b| far(a).total_cmp(&far(b))).map_or(f64::NAN, |p| p[1])
 }
 
+/// As in the published script; the paper's text names none.
+const PENALTIES: [f64; 4] = [1e-5, 1e-3, 1e-1, 1.0];
+/// The mean η at which penalties are compared.
+const ETA: f64 = 1e-3;
+/// An attack that gains no more than this has failed.
+const FAILED: f64 = 0.02;
+/// An error that is no more than this many times as large has degraded little.
+const LITTLE: f64 = 1.25;
+
 /// Figure 6.
 pub(super) fn fig6(context: &Context<'_>) -> Result<Findings> {
-    /// As in the published script; the paper's text names none.
-    const PENALTIES: [f64; 4] = [1e-5, 1e-3, 1e-1, 1.0];
-    const ETA: f64 = 1e-3;
-    /// An attack that gains no more than this has failed.
-    const FAILED: f64 = 0.02;
-    /// An error that is no more than this many times as large has degraded little.
-    const LITTLE: f64 = 1.25;
     // The same mean η for every penalty, so that curves can be compared at it.
     let levels: Vec<f64> = (0..13).map(|k| 10_f64.powf(-4.0 + 0.5 * f64::from(k))).collect();
     let path = data::warfarin(context)?;
@@ -186,7 +188,29 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Findings> {
     let all = of(OneHot::DropFirst, &levels)?;
     let other = of(OneHot::DropLast, &[ETA])?;
     let Some(first) = all.first() else { return Ok(Findings::default()) };
-    let baseline = first.baseline;
+    let mut rows = vec![features("IWPC", 14.0, first.columns)];
+    rows.extend(all.iter().flat_map(|p| p.rows("", ETA)));
+    rows.extend(other.iter().flat_map(|p| p.rows(", last level dropped", ETA)));
+    Ok(Findings {
+        data: vec![format!(
+            "IWPC: {} training patients, a fifth of all is held out; secret {SECRET}",
+            format::count(first.eta.len() as u64)
+        )],
+        rows,
+        claims: fig6_claims(&all, &levels),
+        method: vec![
+            format!("Linear regression without intercept. {DROPPED}"),
+            "λ and η (of the genotype, its mean over training patients) are those of the published scripts; their noise \
+             ends at σ = 1, where the mean η of the two smaller λ is still above 0.001."
+                .into(),
+            format!("{} noise vectors for every point; bands are 95% intervals.", context.trials),
+        ],
+        figures: vec![fig6_figure(&all, first.baseline)],
+    })
+}
+
+/// What the paper says about figure 6, and what is so.
+fn fig6_claims(all: &[Penalised], levels: &[f64]) -> Vec<Claim> {
     // How far the curves of different penalties lie apart at the same η, on average.
     let apart = |of: fn(&Penalised) -> &PointSeries| {
         let at = |eta: &f64| range(all.iter().map(|p| height(of(p), *eta)));
@@ -210,6 +234,58 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Findings> {
     };
     let cheap = |p: &Penalised| height(&p.error, ETA) <= LITTLE * p.error_without_noise;
     let both = all.iter().filter(|p| p.gain(ETA) <= FAILED && cheap(p)).count();
+    vec![
+        Claim::new(
+            "“across λ the white-box accuracy follows η̄ more closely than the black-box accuracy”",
+            white.2 < black.2,
+            format!(
+                "At the same η the white-box curves of different λ lie {} apart on average, which is {} of the {} by \
+                     which the accuracy falls with η; the black-box curves lie {} apart, which is {} of {}.",
+                format::number(white.0),
+                format::share(white.2),
+                format::number(white.1),
+                format::number(black.0),
+                format::share(black.2),
+                format::number(black.1)
+            ),
+        ),
+        Claim::new(
+            "“For larger λ, the MSE degrades at smaller η̄”",
+            all.windows(2).all(|w| w[1].doubling() < w[0].doubling()),
+            format!(
+                "The MSE is doubled by noise at a mean η of {}.",
+                listed(&|p| format::number(p.doubling()))
+            ),
+        ),
+        Claim::new(
+            "“The white-box (6c) and black-box (6d) accuracies degrade as η decreases.”",
+            most_rise <= FAILED,
+            format!(
+                "From one η to the next smaller one an accuracy rises by {} at most (over all λ; up to {} counts as \
+                     chance).",
+                format::number(most_rise.max(0.0)),
+                format::setting(FAILED)
+            ),
+        ),
+        Claim::new(
+            "“By choosing σ such that η̄ ≈ 10⁻³, we can protect against both adversaries with little degradation in \
+                 MSE.”",
+            both == all.len(),
+            format!(
+                "So it is for {both} of {} λ, if protected means that the better attack gains at most {} over a guess \
+                     without the model, and little that the MSE is at most {} times that without noise. The better attack \
+                     gains {}. The MSE is {} times that without noise.",
+                all.len(),
+                format::setting(FAILED),
+                format::setting(LITTLE),
+                listed(&|p| format::number(p.gain(ETA))),
+                listed(&|p| format::number(height(&p.error, ETA) / p.error_without_noise))
+            ),
+        ),
+    ]
+}
+
+fn fig6_figure(all: &[Penalised], baseline: f64) -> Figure {
     let panel =
         |title: &str, y: AxisTitle, of: fn(&Penalised) -> &PointSeries, levels: Vec<(f64, String)>| Panel {
             title: title.into(),
@@ -221,90 +297,24 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Findings> {
             },
         };
     let level = || vec![(baseline, "guess without the model".to_owned())];
-    let mut rows = vec![features("IWPC", 14.0, first.columns)];
-    rows.extend(all.iter().flat_map(|p| p.rows("", ETA)));
-    rows.extend(other.iter().flat_map(|p| p.rows(", last level dropped", ETA)));
-    Ok(Findings {
-        data: vec![format!(
-            "IWPC: {} training patients, a fifth of all is held out; secret {SECRET}",
-            format::count(first.eta.len() as u64)
-        )],
-        rows,
-        claims: vec![
-            Claim::new(
-                "“across λ the white-box accuracy follows η̄ more closely than the black-box accuracy”",
-                white.2 < black.2,
-                format!(
-                    "At the same η the white-box curves of different λ lie {} apart on average, which is {} of the {} by \
-                     which the accuracy falls with η; the black-box curves lie {} apart, which is {} of {}.",
-                    format::number(white.0),
-                    format::share(white.2),
-                    format::number(white.1),
-                    format::number(black.0),
-                    format::share(black.2),
-                    format::number(black.1)
-                ),
-            ),
-            Claim::new(
-                "“For larger λ, the MSE degrades at smaller η̄”",
-                all.windows(2).all(|w| w[1].doubling() < w[0].doubling()),
-                format!(
-                    "The MSE is doubled by noise at a mean η of {}.",
-                    listed(&|p| format::number(p.doubling()))
-                ),
-            ),
-            Claim::new(
-                "“The white-box (6c) and black-box (6d) accuracies degrade as η decreases.”",
-                most_rise <= FAILED,
-                format!(
-                    "From one η to the next smaller one an accuracy rises by {} at most (over all λ; up to {} counts as \
-                     chance).",
-                    format::number(most_rise.max(0.0)),
-                    format::setting(FAILED)
-                ),
-            ),
-            Claim::new(
-                "“By choosing σ such that η̄ ≈ 10⁻³, we can protect against both adversaries with little degradation in \
-                 MSE.”",
-                both == all.len(),
-                format!(
-                    "So it is for {both} of {} λ, if protected means that the better attack gains at most {} over a guess \
-                     without the model, and little that the MSE is at most {} times that without noise. The better attack \
-                     gains {}. The MSE is {} times that without noise.",
-                    all.len(),
-                    format::setting(FAILED),
-                    format::setting(LITTLE),
-                    listed(&|p| format::number(p.gain(ETA))),
-                    listed(&|p| format::number(height(&p.error, ETA) / p.error_without_noise))
-                ),
-            ),
-        ],
-        method: vec![
-            format!("Linear regression without intercept. {DROPPED}"),
-            "λ and η (of the genotype, its mean over training patients) are those of the published scripts; their noise \
-             ends at σ = 1, where the mean η of the two smaller λ is still above 0.001."
-                .into(),
-            format!("{} noise vectors for every point; bands are 95% intervals.", context.trials),
-        ],
-        figures: vec![Figure {
-            file: "hannun-fig6".into(),
-            title: "Figure 6: penalty, noise, error and two attacks".into(),
-            caption: format!(
-                "(a) η of the records at σ = 1 for every penalty; (b)–(d) error on held-out patients and success of the \
+    Figure {
+        file: "hannun-fig6".into(),
+        title: "Figure 6: penalty, noise, error and two attacks".into(),
+        caption: format!(
+            "(a) η of the records at σ = 1 for every penalty; (b)–(d) error on held-out patients and success of the \
                  attacks on {SECRET} against mean η."
-            ),
-            panels: vec![
-                Panel {
-                    title: "(a) η at σ = 1".into(),
-                    content: Content::Histograms {
-                        x: AxisTitle::log("η of the genotype"),
-                        series: all.iter().map(|p| (p.white.name.clone(), p.eta.clone())).collect(),
-                    },
+        ),
+        panels: vec![
+            Panel {
+                title: "(a) η at σ = 1".into(),
+                content: Content::Histograms {
+                    x: AxisTitle::log("η of the genotype"),
+                    series: all.iter().map(|p| (p.white.name.clone(), p.eta.clone())).collect(),
                 },
-                panel("(b) test MSE", AxisTitle::log("expected squared error"), |p| &p.error, vec![]),
-                panel("(c) white box", AxisTitle::linear("accuracy"), |p| &p.white, level()),
-                panel("(d) black box", AxisTitle::linear("accuracy"), |p| &p.black, level()),
-            ],
-        }],
-    })
+            },
+            panel("(b) test MSE", AxisTitle::log("expected squared error"), |p| &p.error, vec![]),
+            panel("(c) white box", AxisTitle::linear("accuracy"), |p| &p.white, level()),
+            panel("(d) black box", AxisTitle::linear("accuracy"), |p| &p.black, level()),
+        ],
+    }
 }

@@ -40,10 +40,10 @@ impl Equalised {
             tolerance: 0.0,
             sigma: SIGMA,
         };
-        let found = balance::run(request, &balancing, None, context.hooks, |_| {})?.balance;
+        let document = balance::run(request, &balancing, None, context.hooks, |_| {})?.balance;
         context.check()?;
         let curve = |title: &str, of: fn(&leakscope_report::balance::Step) -> f64| {
-            PointSeries::new(title, found.iterations.iter().map(|s| [s.iteration as f64, of(s)]).collect())
+            PointSeries::new(title, document.iterations.iter().map(|s| [s.iteration as f64, of(s)]).collect())
         };
         let eta = vec![
             curve("largest", |s| s.eta_max),
@@ -65,8 +65,8 @@ impl Equalised {
                 intervals: mine.iter().map(|d| [d.accuracy.ci_low, d.accuracy.ci_high]).collect(),
             });
         }
-        let spread = found.iterations.last().map_or(f64::NAN, |s| s.spread());
-        Ok(Self { columns: found.coefficients.len(), spread, eta, deciles })
+        let spread = document.iterations.last().map_or(f64::NAN, |s| s.spread());
+        Ok(Self { columns: document.coefficients.len(), spread, eta, deciles })
     }
 
     /// Accuracy of the lowest and of the highest decile.
@@ -84,14 +84,14 @@ impl Equalised {
         let mut rows = vec![Row::ours(format!("{name}: spread of η after ten iterations"), self.spread)];
         for (step, after) in STEPS.iter().enumerate() {
             let [low, high] = self.ends(step);
-            let said = match after {
+            let stage = match after {
                 0 => format!("{name}, before"),
                 n => format!("{name}, after {}", format::counted(*n as u64, "iteration")),
             };
-            rows.push(Row::ours(format!("{said}: accuracy in the lowest decile"), Ours::achieved(low)));
-            rows.push(Row::ours(format!("{said}: accuracy in the highest decile"), Ours::achieved(high)));
+            rows.push(Row::ours(format!("{stage}: accuracy in the lowest decile"), Ours::achieved(low)));
+            rows.push(Row::ours(format!("{stage}: accuracy in the highest decile"), Ours::achieved(high)));
             rows.push(Row::ours(
-                format!("{said}: accuracy between deciles, at most"),
+                format!("{stage}: accuracy between deciles, at most"),
                 Ours::achieved(self.apart(step)),
             ));
         }

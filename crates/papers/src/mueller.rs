@@ -12,7 +12,7 @@ use leakscope_net::{Clip, Data, LayerSpec, Loss, NetSpec, Network, Real, Shape};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
 
-pub(super) fn said(error: impl std::fmt::Display) -> Failure {
+pub(super) fn failure_of(error: impl std::fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
@@ -38,7 +38,7 @@ pub(super) fn train<T: Real>(
     let mut delta = 1e-5;
     let mut privacy = None;
     if let Some((epsilon, at, clip)) = budget {
-        sigma = sigma_for(epsilon, at, clip, sampling, schedule.steps, data.len()).map_err(said)?;
+        sigma = sigma_for(epsilon, at, clip, sampling, schedule.steps, data.len()).map_err(failure_of)?;
         delta = at;
         privacy = Some(Privacy { clip, sigma });
     }
@@ -57,12 +57,12 @@ pub(super) fn train<T: Real>(
         divisor: None,
         filter: None,
     };
-    let net = Network::new(spec.clone(), context.seed).map_err(said)?;
-    let net = net.on(context.device.backend()?).map_err(said)?;
-    let mut trainer = Trainer::new(net, data, config).map_err(said)?;
+    let net = Network::new(spec.clone(), context.seed).map_err(failure_of)?;
+    let net = net.on(context.device.backend()?).map_err(failure_of)?;
+    let mut trainer = Trainer::new(net, data, config).map_err(failure_of)?;
     for _ in 0..schedule.steps {
         context.check()?;
-        trainer.step().map_err(said)?;
+        trainer.step().map_err(failure_of)?;
     }
     Ok((trainer.into_network(), sigma))
 }
@@ -75,11 +75,11 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
     let input = Shape::Vector([WIDTH]);
     let layers = vec![LayerSpec::Dense { outputs: 1, bias: false, frozen: false }];
     let spec = NetSpec::sequential(input, layers, Loss::SquaredError);
-    let data = Data::<f64>::new(input, x, 1, y).map_err(said)?;
+    let data = Data::<f64>::new(input, x, 1, y).map_err(failure_of)?;
     let clip = Clip::Gelu { bound: 5.0 };
     let schedule = Schedule { steps: 20, rate: 0.25, learning_rate: 0.3, momentum: 0.0 };
     let (net, sigma) = train(context, &spec, &data, schedule, Some((0.2, 1e-3, clip)))?;
-    let what = Measure {
+    let measures = Measure {
         shift: None,
         clip,
         sigma,
@@ -91,7 +91,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
         seed: context.seed,
     };
     let all: Vec<usize> = (0..n).collect();
-    let leaks = measure(&net, &data, &all, &what).map_err(said)?;
+    let leaks = measure(&net, &data, &all, &measures).map_err(failure_of)?;
     let mean =
         |of: &dyn Fn(&RecordLeak) -> f64| leaks.iter().map(of).sum::<f64>() / leaks.len().max(1) as f64;
     // η of the feature on its own, and the size of its PLIS.
@@ -101,7 +101,7 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
         (0..WIDTH).map(|j| mean(&|l| l.plis_parts.get(j).copied().unwrap_or(0.0).abs())).collect();
     let least = |v: &[f64]| INFORMATIVE.iter().map(|&j| v[j]).fold(f64::INFINITY, f64::min);
     let most = |v: &[f64]| (0..WIDTH).filter(|j| !INFORMATIVE.contains(j)).map(|j| v[j]).fold(0.0, f64::max);
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec![format!(
             "{} synthetic records of {WIDTH} normal values; the target depends on values {} alone",
             format::count(n as u64),
@@ -116,12 +116,12 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
     };
     for j in SHOWN {
         let kind = if INFORMATIVE.contains(&j) { "informative" } else { "uninformative" };
-        found.rows.push(Row::ours(format!("feature {j} ({kind}): mean FIL"), fil[j]));
-        found.rows.push(Row::ours(format!("feature {j} ({kind}): mean PLIS"), plis[j]));
+        findings.rows.push(Row::ours(format!("feature {j} ({kind}): mean FIL"), fil[j]));
+        findings.rows.push(Row::ours(format!("feature {j} ({kind}): mean PLIS"), plis[j]));
     }
     for (name, values) in [("FIL", &fil), ("PLIS", &plis)] {
         let (low, high) = (least(values), most(values));
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("Informative features have a high {name}, uninformative ones one near zero."),
             low > 5.0 * high,
             format!("At least {} against at most {}.", format::number(low), format::number(high)),
@@ -146,11 +146,11 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
             },
         }
     };
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "mueller-fig1".into(),
         title: "Figure 1: FIL and PLIS of every feature".into(),
         caption: "Both point at the same features. The paper shows three of them.".into(),
         panels: vec![panel("FIL", &fil), panel("PLIS", &plis)],
     });
-    Ok(found)
+    Ok(findings)
 }

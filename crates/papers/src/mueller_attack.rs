@@ -1,7 +1,7 @@
 //! Mueller et al. (2022), table 1: how well gradient inversion reconstructs records of low and of high PLIS.
 
 use super::data;
-use super::mueller::{Schedule, said, train};
+use super::mueller::{Schedule, failure_of, train};
 use super::mueller_images::Normal;
 use super::{Context, Findings};
 use leakscope::Result;
@@ -30,28 +30,29 @@ fn attacked(
     (wanted, iterations, range): (usize, usize, Range),
 ) -> Result<Vec<Attacked>> {
     let measured: Vec<usize> = (0..set.len().min(if context.synthetic { 100 } else { 1000 })).collect();
-    let what = Measure {
+    let measures = Measure {
         trace: Trace::Skip,
         plis: Plis::Record,
         ..Measure::new(clip, if sigma > 0.0 { sigma } else { 1.0 }, 1)
     };
-    let mut leaks = measure(net, set, &measured, &what).map_err(said)?;
+    let mut leaks = measure(net, set, &measured, &measures).map_err(failure_of)?;
     leaks.sort_by(|a, b| a.plis.unwrap_or(0.0).total_cmp(&b.plis.unwrap_or(0.0)));
     // evenly over the ranks, from the lowest to the highest
     let last = leaks.len().saturating_sub(1);
     let chosen: Vec<usize> = (0..wanted).map(|i| i * last / (wanted - 1).max(1)).collect();
     let ids: Vec<[usize; 1]> = chosen.iter().map(|&i| [leaks[i].record]).collect();
     let batches: Vec<&[usize]> = ids.iter().map(<[usize; 1]>::as_slice).collect();
-    let sights = gradients(net, set, &batches, Mechanism { clip, sigma }, context.seed).map_err(said)?;
+    let sights =
+        gradients(net, set, &batches, Mechanism { clip, sigma }, context.seed).map_err(failure_of)?;
     let how = Inversion { iterations, clip, ..Inversion::published(range, context.seed) };
-    let found = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(said)?;
+    let reconstructions = invert(net, &sights, &how, &|_| context.check().is_ok()).map_err(failure_of)?;
     context.check()?;
-    let each = chosen.iter().zip(&found).map(|(&i, r)| {
+    let each = chosen.iter().zip(&reconstructions).map(|(&i, r)| {
         let record: Vec<f64> = set.record(leaks[i].record).iter().map(|&v| f64::from(v)).collect();
         Ok(Attacked {
             plis: leaks[i].plis.unwrap_or(0.0),
-            ssim: ssim(set.input(), &record, &r.records, range).map_err(said)?,
-            haar: haar_psi(set.input(), &record, &r.records, range).map_err(said)?,
+            ssim: ssim(set.input(), &record, &r.records, range).map_err(failure_of)?,
+            haar: haar_psi(set.input(), &record, &r.records, range).map_err(failure_of)?,
         })
     });
     each.collect()
@@ -91,7 +92,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
     let normal = Normal { mean: 0.5, sd: 0.25 };
     let set = normal.data(&train_images, 2)?;
     let range = Range { low: (0.0 - normal.mean) / normal.sd, high: (1.0 - normal.mean) / normal.sd };
-    let spec = preset("cnn-mnist", set.input(), 2).map_err(said)?;
+    let spec = preset("cnn-mnist", set.input(), 2).map_err(failure_of)?;
     let n = set.len() as f64;
     let (records, iterations, open, private) = match (context.full, context.synthetic) {
         (true, _) => (100, 4000, 1000, 300),
@@ -105,11 +106,11 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         momentum: 0.9,
     };
     let (plain, _) = train(context, &spec, &set, schedule(open, 64.0, 0.05), None)?;
-    let found = attacked(context, &plain, &set, (Clip::None, 0.0), (records, iterations, range))?;
+    let attacks = attacked(context, &plain, &set, (Clip::None, 0.0), (records, iterations, range))?;
     let clip = Clip::Gelu { bound: 1.0 };
     let (dp, sigma) = train(context, &spec, &set, schedule(private, 512.0, 0.3), Some((1.0, 1e-5, clip)))?;
     let hidden = attacked(context, &dp, &set, (clip, sigma), (records.min(8), iterations, range))?;
-    let (first, last) = match (found.first(), found.last()) {
+    let (first, last) = match (attacks.first(), attacks.last()) {
         (Some(a), Some(b)) => (a, b),
         _ => return Err(leakscope::Failure::Message("no record was attacked".into())),
     };
@@ -123,8 +124,8 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         Row::ours("lowest PLIS", first.plis),
         Row::ours("highest PLIS", last.plis),
     ];
-    let plis: Vec<f64> = found.iter().map(|a| a.plis).collect();
-    let similar: Vec<f64> = found.iter().map(|a| a.ssim).collect();
+    let plis: Vec<f64> = attacks.iter().map(|a| a.plis).collect();
+    let similar: Vec<f64> = attacks.iter().map(|a| a.ssim).collect();
     let correlation = rank_correlation(&plis, &similar);
     if let Some((rho, _)) = correlation {
         rows.push(Row::ours("rank correlation of PLIS and SSIM", seen(rho)));
@@ -150,13 +151,12 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
             format!(
                 "Rank correlation {} over {} records (95%: {} to {}).",
                 format::number(rho),
-                found.len(),
+                attacks.len(),
                 format::number(low),
                 format::number(high)
             ),
         ));
     }
-    let points = found.iter().map(|a| [a.plis, a.ssim]).collect();
     Ok(Findings {
         data: vec![format!("PneumoniaMNIST: {} training X-rays", format::count(set.len() as u64))],
         rows,
@@ -167,22 +167,27 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
              iterations of signed Adam, one start. `--full`: 100 records, 4,000 iterations.",
             format::setting(sigma)
         )],
-        figures: vec![Figure {
-            file: "mueller-table1".into(),
-            title: "Table 1 over many records: SSIM of the reconstruction against PLIS".into(),
-            caption: "The paper shows two records.".into(),
-            panels: vec![Panel {
-                title: "SSIM against PLIS".into(),
-                content: Content::Dots {
-                    x: AxisTitle { title: "PLIS".into(), log: plis.iter().all(|p| *p > 0.0) },
-                    y: AxisTitle::linear("SSIM"),
-                    series: vec![PointSeries::new("without DP", points)],
-                    line: None,
-                    notes: vec![],
-                },
-            }],
-        }],
+        figures: vec![table1_figure(&attacks)],
     })
+}
+
+fn table1_figure(attacks: &[Attacked]) -> Figure {
+    let points = attacks.iter().map(|a| [a.plis, a.ssim]).collect();
+    Figure {
+        file: "mueller-table1".into(),
+        title: "Table 1 over many records: SSIM of the reconstruction against PLIS".into(),
+        caption: "The paper shows two records.".into(),
+        panels: vec![Panel {
+            title: "SSIM against PLIS".into(),
+            content: Content::Dots {
+                x: AxisTitle { title: "PLIS".into(), log: attacks.iter().all(|a| a.plis > 0.0) },
+                y: AxisTitle::linear("SSIM"),
+                series: vec![PointSeries::new("without DP", points)],
+                line: None,
+                notes: vec![],
+            },
+        }],
+    }
 }
 
 #[cfg(test)]

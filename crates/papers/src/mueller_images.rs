@@ -2,7 +2,7 @@
 
 use super::data::{self, Images};
 use super::images::{RECORDS, ascending, shown};
-use super::mueller::{Schedule, said, train};
+use super::mueller::{Schedule, failure_of, train};
 use super::{Context, Findings};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
@@ -25,7 +25,7 @@ impl Normal {
         let x =
             images.pixels.iter().map(|&b| ((f64::from(b) / 255.0 - self.mean) / self.sd) as f32).collect();
         let classes: Vec<u32> = images.labels.iter().map(|&l| u32::from(l)).collect();
-        Data::classes(Shape::Image(images.shape), x, outputs, &classes).map_err(said)
+        Data::classes(Shape::Image(images.shape), x, outputs, &classes).map_err(failure_of)
     }
 }
 
@@ -55,13 +55,13 @@ fn pair(
     outputs: usize,
     (private, open): (Schedule, Schedule),
 ) -> Result<Pair> {
-    let spec = preset("cnn-mnist", train_set.input(), outputs).map_err(said)?;
+    let spec = preset("cnn-mnist", train_set.input(), outputs).map_err(failure_of)?;
     // smooth, since PLIS needs a clip with a derivative: a hard one leaves no signal beyond it
     let clip = Clip::Gelu { bound: CLIP };
     let (dp, sigma) = train(context, &spec, train_set, private, Some((1.0, 1e-5, clip)))?;
     let (plain, _) = train(context, &spec, train_set, open, None)?;
     let accuracy = |net: &Network<f32>| -> Result<f64> {
-        Ok(evaluate(net, test_set).map_err(said)?.accuracy.unwrap_or(f64::NAN))
+        Ok(evaluate(net, test_set).map_err(failure_of)?.accuracy.unwrap_or(f64::NAN))
     };
     let accuracy = [accuracy(&dp)?, accuracy(&plain)?];
     let measured = MEASURED[usize::from(context.synthetic)];
@@ -81,7 +81,7 @@ fn plis(
         true => (&pair.private, Clip::Gelu { bound: CLIP }),
         false => (&pair.open, Clip::None),
     };
-    let what = Measure {
+    let measures = Measure {
         shift: None,
         clip,
         sigma: if private { pair.sigma } else { 1.0 },
@@ -92,7 +92,7 @@ fn plis(
         signal: Signal::Released,
         seed: 1,
     };
-    measure(net, data, records, &what).map_err(said)
+    measure(net, data, records, &measures).map_err(failure_of)
 }
 
 /// What is no more than this share of the largest PLIS under DP counts as zero: beyond the clip a gradient hardly moves
@@ -203,33 +203,18 @@ fn figure(file: &str, title: &str, rows: Vec<(String, Vec<Captioned>)>) -> Figur
     Figure { file: file.into(), title: title.into(), caption, panels }
 }
 
+/// Beyond this share of its class an image is atypical, of the training images an X-ray has a high PLIS.
+const HIGH: f64 = 0.9;
+/// "Often".
+const OFTEN: f64 = 0.5;
+
 /// Figure 2.
 pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
     let (train_images, test_images) = data::digits(context)?;
     let xrays = data::chests(context)?.0;
     let normal = Normal { mean: 0.1307, sd: 0.3081 };
     let (train_set, test_set) = (normal.data(&train_images, 10)?, normal.data(&test_images, 10)?);
-    let schedules = match context.synthetic {
-        false => (
-            Schedule {
-                steps: 500,
-                rate: 1024.0 / train_set.len() as f64,
-                learning_rate: 0.5,
-                momentum: MOMENTUM,
-            },
-            Schedule {
-                steps: 1400,
-                rate: 128.0 / train_set.len() as f64,
-                learning_rate: 0.05,
-                momentum: MOMENTUM,
-            },
-        ),
-        true => SMALL,
-    };
-    /// Beyond this share of its class an image is atypical, of the training images an X-ray has a high PLIS.
-    const HIGH: f64 = 0.9;
-    /// "Often".
-    const OFTEN: f64 = 0.5;
+    let schedules = if context.synthetic { SMALL } else { of_digits(train_set.len() as f64) };
     let pair = pair(context, (&train_set, &test_set), 10, schedules)?;
     let values = first_plis(&pair, true, &train_set)?;
     let (first, last, floor) = extremes(&values)?;
@@ -247,51 +232,12 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
     for (private, how) in [(true, "with DP"), (false, "without DP (gradient signal)")] {
         let trained = if private { values.clone() } else { first_plis(&pair, private, &train_set)? };
         let foreign = first_plis(&pair, private, &outside)?;
-        let top = ascending(&trained).into_iter().rev().take((trained.len() / 20).max(1));
-        let top: Vec<f64> = top.map(|i| odd[i]).collect();
-        let unusual = share_above(&top, HIGH);
-        let (median, high) = (quantile(&trained, 0.5), quantile(&trained, HIGH));
-        let (above_median, above_high) = (share_above(&foreign, median), share_above(&foreign, high));
         if private {
             rows.push(Row::ours("C, PLIS of the X-ray shown", foreign.first().copied().unwrap_or(f64::NAN)));
         }
-        rows.push(Row::ours(format!("{how}: share of atypical images among the largest PLIS"), unusual));
-        rows.push(Row::ours(
-            format!("{how}: share of X-rays above the median PLIS of training images"),
-            above_median,
-        ));
-        rows.push(Row::ours(format!("{how}: share of X-rays among the largest tenth of PLIS"), above_high));
-        claims.push(Claim::new(
-            format!("“samples with high PLIS are often atypical (Figure 2B)”, {how}"),
-            unusual >= OFTEN,
-            format!(
-                "Of the {} training images with the largest PLIS {} lie further from the mean of their class than {} of it \
-                 (by chance {} would; often: at least {}).",
-                top.len(),
-                format::share(unusual),
-                format::share(HIGH),
-                format::share(1.0 - HIGH),
-                format::share(OFTEN)
-            ),
-        ));
-        claims.push(Claim::new(
-            format!("“samples with high PLIS are often […] out-of-distribution (Figure 2C)”, {how}"),
-            above_high >= OFTEN,
-            format!(
-                "Of {} X-rays {} have a PLIS above {} of the training images, {} one above the median (often: at least {} \
-                 above {}).{}",
-                format::count(foreign.len() as u64),
-                format::share(above_high),
-                format::share(HIGH),
-                format::share(above_median),
-                format::share(OFTEN),
-                format::share(HIGH),
-                match private {
-                    true => " The clip cuts off what makes a strange image stand out, the length of its gradient.",
-                    false => "",
-                }
-            ),
-        ));
+        let (more_rows, more_claims) = largest_plis(how, private, (&trained, &odd), &foreign);
+        rows.extend(more_rows);
+        claims.extend(more_claims);
     }
     Ok(Findings {
         data: vec![
@@ -330,6 +276,67 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
             ],
         )],
     })
+}
+
+/// The training of both models on so many digits.
+fn of_digits(count: f64) -> (Schedule, Schedule) {
+    (
+        Schedule { steps: 500, rate: 1024.0 / count, learning_rate: 0.5, momentum: MOMENTUM },
+        Schedule { steps: 1400, rate: 128.0 / count, learning_rate: 0.05, momentum: MOMENTUM },
+    )
+}
+
+/// Whether the largest PLIS belong to images far from the mean of their class (`odd`), and to X-rays.
+fn largest_plis(
+    how: &str,
+    private: bool,
+    (trained, odd): (&[f64], &[f64]),
+    foreign: &[f64],
+) -> (Vec<Row>, Vec<Claim>) {
+    let top = ascending(trained).into_iter().rev().take((trained.len() / 20).max(1));
+    let top: Vec<f64> = top.map(|i| odd[i]).collect();
+    let unusual = share_above(&top, HIGH);
+    let (median, high) = (quantile(trained, 0.5), quantile(trained, HIGH));
+    let (above_median, above_high) = (share_above(foreign, median), share_above(foreign, high));
+    let (mut rows, mut claims) = (vec![], vec![]);
+    rows.push(Row::ours(format!("{how}: share of atypical images among the largest PLIS"), unusual));
+    rows.push(Row::ours(
+        format!("{how}: share of X-rays above the median PLIS of training images"),
+        above_median,
+    ));
+    rows.push(Row::ours(format!("{how}: share of X-rays among the largest tenth of PLIS"), above_high));
+    claims.push(Claim::new(
+        format!("“samples with high PLIS are often atypical (Figure 2B)”, {how}"),
+        unusual >= OFTEN,
+        format!(
+            "Of the {} training images with the largest PLIS {} lie further from the mean of their class than {} of it \
+             (by chance {} would; often: at least {}).",
+            top.len(),
+            format::share(unusual),
+            format::share(HIGH),
+            format::share(1.0 - HIGH),
+            format::share(OFTEN)
+        ),
+    ));
+    claims.push(Claim::new(
+        format!("“samples with high PLIS are often […] out-of-distribution (Figure 2C)”, {how}"),
+        above_high >= OFTEN,
+        format!(
+            "Of {} X-rays {} have a PLIS above {} of the training images, {} one above the median (often: at least {} \
+             above {}).{}",
+            format::count(foreign.len() as u64),
+            format::share(above_high),
+            format::share(HIGH),
+            format::share(above_median),
+            format::share(OFTEN),
+            format::share(HIGH),
+            match private {
+                true => " The clip cuts off what makes a strange image stand out, the length of its gradient.",
+                false => "",
+            }
+        ),
+    ));
+    (rows, claims)
 }
 
 /// Figure 3, the network part.

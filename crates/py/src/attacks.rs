@@ -2,7 +2,7 @@
 
 use crate::failure::exception;
 use crate::keywords::request;
-use crate::net::{Either, Given, Network, arrays, remembered};
+use crate::net::{Either, Network, RecordArrays, arrays, remembered};
 use crate::outcome::{Document, Outcome};
 use crate::running::{OnInterrupt, run};
 use leakscope::Failure;
@@ -20,14 +20,14 @@ use pyo3::types::PyDict;
 
 /// What is attacked where no records are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum UpdateKind {
     Gradient,
     After,
 }
 
 /// Arrays of a network's tensors, in its order; an error names the keyword.
-fn flat<T: Real>(net: &Net<T>, bytes: &[u8], seen: Seen) -> leakscope::Result<Vec<T>> {
-    let flag = if seen == Seen::Gradient { "gradient" } else { "after" };
+fn flat<T: Real>(net: &Net<T>, bytes: &[u8], seen: UpdateKind) -> leakscope::Result<Vec<T>> {
+    let flag = if seen == UpdateKind::Gradient { "gradient" } else { "after" };
     let wrong = |what: String| Failure::option(flag, format!("{what}: it is of another network"));
     let file = Tensors::from_bytes(bytes).map_err(|e| Failure::option(flag, e))?;
     let mut out = vec![T::ZERO; net.parameter_count()];
@@ -48,8 +48,8 @@ fn inverted<T: Real + Element>(
     py: Python<'_>,
     request: InversionRequest,
     net: &Net<T>,
-    given: Option<&Given<'_>>,
-    seen: Option<(Seen, Vec<u8>)>,
+    given: Option<&RecordArrays<'_>>,
+    seen: Option<(UpdateKind, Vec<u8>)>,
     training: Option<Training>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<InversionOutcome> {
@@ -57,8 +57,8 @@ fn inverted<T: Real + Element>(
     let copy = memory::frozen(net, &[], None).map_err(|e| exception(&e))?;
     let seen = seen.map(|(kind, bytes)| Ok::<_, Failure>((kind, flat(net, &bytes, kind)?))).transpose();
     let seen = seen.map_err(|e| exception(&e))?.map(|(kind, values)| match kind {
-        Seen::Gradient => inversion::Given::Gradient(values),
-        Seen::After => inversion::Given::After(values),
+        UpdateKind::Gradient => inversion::Update::Gradient(values),
+        UpdateKind::After => inversion::Update::After(values),
     });
     run(py, progress, OnInterrupt::Wait, move |hooks| {
         inversion::attack(&request, Subject::of_arrays(copy, records, training)?, seen, hooks)
@@ -73,7 +73,7 @@ pub(crate) fn attack_inversion<'py>(
     py: Python<'py>,
     network: &Bound<'py, Network>,
     values: &Bound<'py, PyDict>,
-    given: Option<Given<'py>>,
+    given: Option<RecordArrays<'py>>,
     gradient: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
     training: Option<&str>,
@@ -81,7 +81,7 @@ pub(crate) fn attack_inversion<'py>(
 ) -> PyResult<Outcome> {
     let request: InversionRequest = request(values)?;
     let training = remembered(training)?;
-    let seen = gradient.map(|g| (Seen::Gradient, g)).or(after.map(|a| (Seen::After, a)));
+    let seen = gradient.map(|g| (UpdateKind::Gradient, g)).or(after.map(|a| (UpdateKind::After, a)));
     let found = match network.get().now() {
         Either::Single(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
         Either::Double(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
@@ -90,11 +90,11 @@ pub(crate) fn attack_inversion<'py>(
     Ok(Outcome::new(Document::Inversion(Box::new(found)), tables))
 }
 
-fn told<T: Real + Element>(
+fn inferred_members<T: Real + Element>(
     py: Python<'_>,
     request: MembershipRequest,
     net: &Net<T>,
-    (members, others): (&Given<'_>, &Given<'_>),
+    (members, others): (&RecordArrays<'_>, &RecordArrays<'_>),
     training: Option<Training>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<MembershipOutcome> {
@@ -112,8 +112,8 @@ pub(crate) fn attack_membership<'py>(
     py: Python<'py>,
     network: &Bound<'py, Network>,
     values: &Bound<'py, PyDict>,
-    members: Given<'py>,
-    others: Given<'py>,
+    members: RecordArrays<'py>,
+    others: RecordArrays<'py>,
     training: Option<&str>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
@@ -121,8 +121,8 @@ pub(crate) fn attack_membership<'py>(
     let training = remembered(training)?;
     let both = (&members, &others);
     let found = match network.get().now() {
-        Either::Single(net) => told(py, request, &net, both, training, progress)?,
-        Either::Double(net) => told(py, request, &net, both, training, progress)?,
+        Either::Single(net) => inferred_members(py, request, &net, both, training, progress)?,
+        Either::Double(net) => inferred_members(py, request, &net, both, training, progress)?,
     };
     let tables = found.tables.clone();
     Ok(Outcome::new(Document::Membership(Box::new(found)), tables))
@@ -134,7 +134,7 @@ pub(crate) fn attack_membership<'py>(
 pub(crate) fn attack_informed<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyDict>,
-    given: Given<'py>,
+    given: RecordArrays<'py>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
     let request: InformedRequest = request(values)?;

@@ -32,7 +32,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 type Values<'a, 'py> = &'a Bound<'py, PyDict>;
-type Given<'a, 'py> = Option<&'a Bound<'py, Table>>;
+type TableArgument<'a, 'py> = Option<&'a Bound<'py, Table>>;
 type Progress<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 type On<'a, 'py> = Option<&'a Bound<'py, Machines>>;
 
@@ -42,7 +42,7 @@ fn waiting(machines: On<'_, '_>) -> OnInterrupt {
 }
 
 /// How to read a table in memory, as the request reads files.
-fn memory(table: Given<'_, '_>, like: &ReadOptions) -> PyResult<Option<ReadOptions>> {
+fn memory(table: TableArgument<'_, '_>, like: &ReadOptions) -> PyResult<Option<ReadOptions>> {
     let Some(table) = table else { return Ok(None) };
     let memory: Memory = table.borrow().memory()?;
     Ok(Some(ReadOptions { paths: vec![], memory: vec![memory], ..like.clone() }))
@@ -51,9 +51,9 @@ fn memory(table: Given<'_, '_>, like: &ReadOptions) -> PyResult<Option<ReadOptio
 /// The request of a table, with tables in memory in the place of files.
 fn with_tables(
     mut request: Request,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
-    score: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
+    score: TableArgument<'_, '_>,
 ) -> PyResult<Request> {
     let like = request.read.clone();
     request.read = memory(data, &like)?.unwrap_or(request.read);
@@ -65,7 +65,7 @@ fn with_tables(
 /// Options of noise with a public table in memory in the place of files.
 fn with_shape(
     mut options: Box<NoiseOptions>,
-    shape_from: Given<'_, '_>,
+    shape_from: TableArgument<'_, '_>,
     like: &ReadOptions,
 ) -> PyResult<Box<NoiseOptions>> {
     options.shape_from = memory(shape_from, like)?.or(options.shape_from);
@@ -79,10 +79,10 @@ fn with_shape(
 pub(crate) fn audit(
     py: Python<'_>,
     values: Values<'_, '_>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
-    score: Given<'_, '_>,
-    shape_from: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
+    score: TableArgument<'_, '_>,
+    shape_from: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
     machines: On<'_, '_>,
     tables: bool,
@@ -108,8 +108,8 @@ pub(crate) fn balance(
     py: Python<'_>,
     values: Values<'_, '_>,
     balancing: Values<'_, '_>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
     machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
@@ -133,8 +133,8 @@ pub(crate) fn attack(
     py: Python<'_>,
     values: Values<'_, '_>,
     playing: Values<'_, '_>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
     let playing: Playing = request(playing)?;
@@ -152,7 +152,7 @@ pub(crate) fn release(
     values: Values<'_, '_>,
     terms: Values<'_, '_>,
     out: PathBuf,
-    data: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
     machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
@@ -222,7 +222,7 @@ pub(crate) fn account(py: Python<'_>, values: Values<'_, '_>) -> PyResult<Outcom
 }
 
 // Passes over a table stop by themselves; accounting looks at nothing until it is done.
-fn patience(data: Given<'_, '_>) -> OnInterrupt {
+fn patience(data: TableArgument<'_, '_>) -> OnInterrupt {
     if data.is_some() { OnInterrupt::Wait } else { OnInterrupt::Leave }
 }
 
@@ -232,8 +232,8 @@ fn patience(data: Given<'_, '_>) -> OnInterrupt {
 pub(crate) fn bound(
     py: Python<'_>,
     values: Values<'_, '_>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
     machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
@@ -258,9 +258,9 @@ pub(crate) fn bound(
 pub(crate) fn calibrate(
     py: Python<'_>,
     values: Values<'_, '_>,
-    data: Given<'_, '_>,
-    test: Given<'_, '_>,
-    shape_from: Given<'_, '_>,
+    data: TableArgument<'_, '_>,
+    test: TableArgument<'_, '_>,
+    shape_from: TableArgument<'_, '_>,
     progress: Progress<'_, '_>,
 ) -> PyResult<Outcome> {
     let mut request: CalibrateRequest = request(values)?;

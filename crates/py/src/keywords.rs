@@ -53,7 +53,7 @@ pub(crate) fn keyword(path: &str) -> &str {
 
 /// Reads a request from Python values.
 pub(crate) fn request<T: DeserializeOwned>(values: &Bound<'_, PyAny>) -> PyResult<T> {
-    T::deserialize(Given(values)).map_err(|wrong| {
+    T::deserialize(PyValue(values)).map_err(|wrong| {
         let path: Vec<&str> = wrong.path.iter().rev().map(String::as_str).collect();
         let name = keyword(&path.join(".")).to_owned();
         OptionError::new_err(match wrong.value {
@@ -94,9 +94,9 @@ impl de::Error for Wrong {
 }
 
 /// A Python value.
-struct Given<'a, 'py>(&'a Bound<'py, PyAny>);
+struct PyValue<'a, 'py>(&'a Bound<'py, PyAny>);
 
-impl<'py> Given<'_, 'py> {
+impl<'py> PyValue<'_, 'py> {
     fn wrong(&self, expected: impl Display) -> Wrong {
         let value = self.0.repr().map_or_else(|_| "?".into(), |r| r.to_string());
         Wrong { path: vec![], value: Some(value), message: format!("expected {expected}") }
@@ -143,13 +143,13 @@ impl<'py> Given<'_, 'py> {
         let dict = self.0.cast::<PyDict>().map_err(|_| self.wrong("a mapping"))?;
         let entry = |(key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>)| match key.extract() {
             Ok(key) => Ok((key, value)),
-            Err(_) => Err(Given(&key).wrong("a name")),
+            Err(_) => Err(PyValue(&key).wrong("a name")),
         };
         dict.iter().map(entry).collect()
     }
 }
 
-impl<'de> Deserializer<'de> for Given<'_, '_> {
+impl<'de> Deserializer<'de> for PyValue<'_, '_> {
     type Error = Wrong;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -249,7 +249,7 @@ impl<'de> Deserializer<'de> for Given<'_, '_> {
             Err(_) => None,
         };
         let (name, content) = match content {
-            Some((name, content)) => (Given(&name).text()?, Some(content)),
+            Some((name, content)) => (PyValue(&name).text()?, Some(content)),
             None => (self.0.extract::<String>().unwrap_or_default(), None),
         };
         if !variants.contains(&&*name) {
@@ -284,7 +284,7 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Wrong> {
         let Some(item) = self.items.next() else { return Ok(None) };
         self.at += 1;
-        seed.deserialize(Given(item)).map(Some).map_err(|wrong| wrong.inside((self.at - 1).to_string()))
+        seed.deserialize(PyValue(item)).map(Some).map_err(|wrong| wrong.inside((self.at - 1).to_string()))
     }
 }
 
@@ -303,7 +303,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
         let (name, value) = self.value.take().ok_or_else(|| de::Error::custom("a value without a name"))?;
-        seed.deserialize(Given(value)).map_err(|wrong| wrong.inside(name))
+        seed.deserialize(PyValue(value)).map_err(|wrong| wrong.inside(name))
     }
 }
 
@@ -329,9 +329,9 @@ struct Content<'py> {
 }
 
 impl<'py> Content<'py> {
-    fn read<T>(self, read: impl FnOnce(Given<'_, 'py>) -> Result<T, Wrong>) -> Result<T, Wrong> {
+    fn read<T>(self, read: impl FnOnce(PyValue<'_, 'py>) -> Result<T, Wrong>) -> Result<T, Wrong> {
         match &self.content {
-            Some(content) => read(Given(content)).map_err(|wrong| wrong.inside(&self.name)),
+            Some(content) => read(PyValue(content)).map_err(|wrong| wrong.inside(&self.name)),
             None => Err(de::Error::custom(format!("'{}' needs a value", self.name))),
         }
     }

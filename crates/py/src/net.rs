@@ -53,22 +53,25 @@ fn shape(dims: &[usize]) -> PyResult<Shape> {
 }
 
 /// Records as Python hands them over: the shape of one, their values, and how many values a label has with the values.
-pub(crate) type Given<'py> = (Vec<usize>, Bound<'py, PyAny>, Option<(usize, Bound<'py, PyAny>)>);
+pub(crate) type RecordArrays<'py> = (Vec<usize>, Bound<'py, PyAny>, Option<(usize, Bound<'py, PyAny>)>);
 
-pub(crate) fn arrays<T: Real + Element>(py: Python<'_>, (dims, x, y): &Given<'_>) -> PyResult<NetArrays<T>> {
+pub(crate) fn arrays<T: Real + Element>(
+    py: Python<'_>,
+    (dims, x, y): &RecordArrays<'_>,
+) -> PyResult<NetArrays<T>> {
     let values = |array: &Bound<'_, PyAny>| PyBuffer::<T>::get(array)?.to_vec(py);
     let y = y.as_ref().map(|(each, y)| PyResult::Ok((*each, values(y)?))).transpose()?;
     Ok(NetArrays { dims: dims.clone(), x: values(x)?, y })
 }
 
-fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, given: &Given<'_>) -> PyResult<Data<T>> {
+fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, given: &RecordArrays<'_>) -> PyResult<Data<T>> {
     arrays(py, given)?.into_data(net).map_err(failed)
 }
 
 /// What an audit is about, beside its request.
 struct About<'a, 'py> {
-    data: &'a Given<'py>,
-    score: Option<&'a Given<'py>>,
+    data: &'a RecordArrays<'py>,
+    score: Option<&'a RecordArrays<'py>>,
     records: Option<Vec<usize>>,
     superpixels: Option<(Vec<usize>, Vec<f64>)>,
     factor: f64,
@@ -109,7 +112,7 @@ fn trained<T: Real + Element>(
     py: Python<'_>,
     request: TrainRequest,
     net: &Arc<Net<T>>,
-    (given, public): (&Given<'_>, Option<&Given<'_>>),
+    (given, public): (&RecordArrays<'_>, Option<&RecordArrays<'_>>),
     weights: Option<Vec<u8>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Arc<Net<T>>, Outcome)> {
@@ -200,7 +203,7 @@ impl Network {
     }
 
     /// Mean loss and accuracy.
-    fn evaluate(&self, py: Python<'_>, given: Given<'_>) -> PyResult<(f64, Option<f64>)> {
+    fn evaluate(&self, py: Python<'_>, given: RecordArrays<'_>) -> PyResult<(f64, Option<f64>)> {
         let found = match self.now() {
             Either::Single(net) => {
                 let data = data(py, &net, &given)?;
@@ -220,10 +223,10 @@ impl Network {
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyDict>,
-        given: Given<'py>,
+        given: RecordArrays<'py>,
         weights: Option<Vec<u8>>,
         progress: Option<&Bound<'py, PyAny>>,
-        public: Option<Given<'py>>,
+        public: Option<RecordArrays<'py>>,
     ) -> PyResult<Outcome> {
         let mut request: TrainRequest = request(values)?;
         let given = (&given, public.as_ref());
@@ -285,9 +288,9 @@ impl Network {
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyDict>,
-        given: Given<'py>,
+        given: RecordArrays<'py>,
         records: Option<Vec<usize>>,
-        score: Option<Given<'py>>,
+        score: Option<RecordArrays<'py>>,
         compare: Option<&Bound<'py, Self>>,
         superpixels: Option<(Vec<usize>, Vec<f64>)>,
         factor: f64,

@@ -12,7 +12,7 @@ use leakscope::output::Results;
 use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result, saving};
 use leakscope_report::account::Costs;
-use leakscope_report::bound::Found;
+use leakscope_report::bound::SecretBounds;
 use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::release::Owned;
@@ -32,7 +32,7 @@ pub(crate) enum Document {
     Attack(Box<Attack>),
     Release(Box<Owned>),
     Account(Box<Costs>),
-    Bound(Box<Found>),
+    Bound(Box<SecretBounds>),
     Calibration(Box<Calibration>),
     Canary(Box<Canary>),
     Comparison(Box<Comparison>),

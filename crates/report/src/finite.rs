@@ -31,7 +31,7 @@ impl std::error::Error for NotFinite {}
 pub fn check_finite(document: &impl Serialize) -> Result<(), NotFinite> {
     match document.serialize(Checker { path: "" }) {
         Ok(()) => Ok(()),
-        Err(Stop::Number(found)) => Err(found),
+        Err(Stop::Number(number)) => Err(number),
         // A document that does not serialise is found by its writer.
         Err(Stop::Other) => Ok(()),
     }
@@ -46,7 +46,7 @@ enum Stop {
 impl Display for Stop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Number(found) => found.fmt(f),
+            Self::Number(number) => number.fmt(f),
             Self::Other => f.write_str("not a document"),
         }
     }

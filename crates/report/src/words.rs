@@ -438,7 +438,7 @@ pub fn adjacency(adjacency: Adjacency) -> &'static str {
 /// A release in words.
 pub fn release(mechanism: Mechanism, count: u64) -> String {
     use crate::format::{count as whole, setting};
-    let what = match mechanism {
+    let mechanism_name = match mechanism {
         Mechanism::Gaussian { sigma, rate: 1.0 } => format!("Gaussian noise, σ = {}", setting(sigma)),
         Mechanism::Gaussian { sigma, rate } => {
             format!("Gaussian noise, σ = {}, each record with probability {}", setting(sigma), setting(rate))
@@ -448,7 +448,10 @@ pub fn release(mechanism: Mechanism, count: u64) -> String {
             format!("randomised response over {} values, noise {}", whole(categories), setting(noise))
         }
     };
-    format!("{what}, {}", if count == 1 { "once".into() } else { format!("{} times", whole(count)) })
+    format!(
+        "{mechanism_name}, {}",
+        if count == 1 { "once".into() } else { format!("{} times", whole(count)) }
+    )
 }
 
 /// What is trained of a model.

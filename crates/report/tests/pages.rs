@@ -7,7 +7,7 @@ use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::balance::Variant;
 use leakscope_report::attack::{self, Attack};
 use leakscope_report::balance::Balance;
-use leakscope_report::bound::Found;
+use leakscope_report::bound::SecretBounds;
 use leakscope_report::choice::Stopped;
 use leakscope_report::figure::Claim;
 use leakscope_report::release::Release;
@@ -124,9 +124,9 @@ fn a_page_of_bounds_says_the_tightest_first_rounded_up_and_marks_what_was_observ
     );
     assert_eq!(found.figures[0].series[0].claim, Claim::Bound);
     // Numbers without bound survive the JSON.
-    let back: Found = serde_json::from_str(&document(&found)).unwrap();
+    let back: SecretBounds = serde_json::from_str(&document(&found)).unwrap();
     assert_eq!(back, found);
-    let only_curves = Found { bounds: vec![], said: vec![HOSTILE.into()], ..found };
+    let only_curves = SecretBounds { bounds: vec![], said: vec![HOSTILE.into()], ..found };
     let page = bound_page(&only_curves);
     safe(&page);
     assert!(page.contains("In short"));

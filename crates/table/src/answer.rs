@@ -58,7 +58,7 @@ fn answer_of(
 ) -> Result<Vec<u8>> {
     let count = splits.splits.len();
     let split = splits.splits.get(at).ok_or(Error::NoSplit { number: at, count })?;
-    let found = || {
+    let answered = || {
         let work = Work::from_bytes(work)?;
         let table = match rows {
             Some(rows) => Table::of_partition(splits, at, rows)?,
@@ -90,7 +90,7 @@ fn answer_of(
         };
         Answer { part: split.number, rows, state: Raw(state) }.to_bytes(&work, own)
     };
-    found().map_err(|error: Error| error.in_part(split.number, &split.path))
+    answered().map_err(|error: Error| error.in_part(split.number, &split.path))
 }
 
 /// Where the rows of a split begin, and how many there are, where that is known.

@@ -210,10 +210,10 @@ impl Dataset {
         if let Some(away) =
             AwayRows::new(&self.table, (&self.encoding, self.plan.subset), options.allow_missing_target)
         {
-            let found = if self.plan.countable() { Counted::of(taken) } else { away.count()? };
-            (self.dropped, self.unseen) = (found.dropped, found.unseen);
-            self.set_counts(&found.rows);
-            self.away = Some(away.with_places(&self.first_rows, &found.rows));
+            let counted = if self.plan.countable() { Counted::of(taken) } else { away.count()? };
+            (self.dropped, self.unseen) = (counted.dropped, counted.unseen);
+            self.set_counts(&counted.rows);
+            self.away = Some(away.with_places(&self.first_rows, &counted.rows));
             return Ok(());
         }
         // x, y, weight, group, row number, id.

@@ -516,8 +516,8 @@ fn attribute(
                 (Scale::Bounds, None) => return Err(SchemaError::NoBounds { column: a.name }.into()),
                 (Scale::UnitBall | Scale::None, _) => {}
             }
-            if let Some(given) = facts.scale {
-                [a.centre, a.scale] = given;
+            if let Some(public_scale) = facts.scale {
+                [a.centre, a.scale] = public_scale;
             }
         }
         Kind::Category => {

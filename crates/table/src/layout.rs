@@ -104,13 +104,13 @@ impl Layout {
         let drop = all("drop", &roles.drop)?;
         let categorical = all("categorical", &roles.categorical)?;
 
-        let given = [("target", Some(target)), ("id", id), ("weights", weights)];
+        let singles = [("target", Some(target)), ("id", id), ("weights", weights)];
         let conflict = |column: usize, first, second| {
             Err(Error::RoleConflict { column: table.columns()[column].name.clone(), first, second })
         };
-        for (i, (first, column)) in given.iter().enumerate() {
+        for (i, (first, column)) in singles.iter().enumerate() {
             let Some(column) = *column else { continue };
-            for (second, other) in &given[i + 1..] {
+            for (second, other) in &singles[i + 1..] {
                 if *other == Some(column) {
                     return conflict(column, first, second);
                 }

@@ -100,10 +100,14 @@ impl Table {
         };
         let profiling = Profiling::of_layout(layout, &EncodeOptions::default());
         let profile = profiling.settled(profiling.run(self, hooks)?)?;
-        let Some(found) = profile.columns.first() else { return Err(Error::NoFeatures) };
-        let values =
-            found.levels.iter().filter(|l| *l.1 > 0).map(|(name, n)| (name.to_string(), *n)).collect();
-        Ok(Counts { values, missing: found.missing })
+        let Some(counted_column) = profile.columns.first() else { return Err(Error::NoFeatures) };
+        let values = counted_column
+            .levels
+            .iter()
+            .filter(|l| *l.1 > 0)
+            .map(|(name, n)| (name.to_string(), *n))
+            .collect();
+        Ok(Counts { values, missing: counted_column.missing })
     }
 }
 
@@ -428,26 +432,26 @@ impl Profile {
             (Some(hashes), Some(later)) if self.rows <= duplicates::MAX_ROWS => Some(hashes.merged(later)),
             (Some(_) | None, Some(_) | None) => None,
         };
-        for (i, (column, found)) in self.columns.iter_mut().zip(other.columns).enumerate() {
-            column.missing += found.missing;
-            column.outside += found.outside;
-            column.present += found.present;
-            if found.identifies {
-                column.hangs = found.hangs && (column.hangs || !column.identifies);
+        for (i, (column, added)) in self.columns.iter_mut().zip(other.columns).enumerate() {
+            column.missing += added.missing;
+            column.outside += added.outside;
+            column.present += added.present;
+            if added.identifies {
+                column.hangs = added.hangs && (column.hangs || !column.identifies);
                 column.identifies = true;
             }
-            column.numbers.merge(found.numbers);
-            found.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
-            column.distinct.more |= found.distinct.more;
+            column.numbers.merge(added.numbers);
+            added.distinct.values.iter().for_each(|(value, count)| column.distinct.add(*value, *count));
+            column.distinct.more |= added.distinct.more;
             // Counts of one split are by code, those of several by name.
-            let of_split = found.names.into_iter().zip(found.counts).filter(|(_, count)| *count > 0);
-            for (name, count) in found.levels.into_iter().chain(of_split) {
+            let of_split = added.names.into_iter().zip(added.counts).filter(|(_, count)| *count > 0);
+            for (name, count) in added.levels.into_iter().chain(of_split) {
                 *column.levels.entry(name).or_default() += count;
             }
             let levels = column.levels.len() as u64;
-            let many = found.crowd > 0 || column.levels.len() > MAX_LEVELS;
+            let many = added.crowd > 0 || column.levels.len() > MAX_LEVELS;
             if many && is_guess(layout, i) {
-                let seen = [(found.crowd, found.present), (levels, column.present)];
+                let seen = [(added.crowd, added.present), (levels, column.present)];
                 let clear = |(levels, cells): &(u64, u64)| {
                     nearly_all(*levels, *cells) && !hangs_on_one(*levels, *cells)
                 };
@@ -504,9 +508,10 @@ impl Profile {
 fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
     let column = layout.names[i].clone();
     if layout.roles[i] == Role::Target {
-        let mut found: Vec<String> = names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
-        found.sort();
-        return TargetError::ManyClasses { column, found, more: true }.into();
+        let mut first_names: Vec<String> =
+            names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
+        first_names.sort();
+        return TargetError::ManyClasses { column, found: first_names, more: true }.into();
     }
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }

@@ -87,19 +87,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     let display =
         Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
-    let mut found = attack::run(&base, &playing, &display.hooks)?;
+    let mut attack_outcome = attack::run(&base, &playing, &display.hooks)?;
     drop(display);
-    let json = leakscope_report::owners_document(&found);
+    let json = leakscope_report::owners_document(&attack_outcome);
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        attack_texts(folder, &mut pending, &found)?;
+        attack_texts(folder, &mut pending, &attack_outcome)?;
         written = folder.publish(pending)?;
     }
-    args.output.run.warn(&std::mem::take(&mut found.warnings));
-    args.output.run.show(&json, &attack::summary(&found), &written);
+    args.output.run.warn(&std::mem::take(&mut attack_outcome.warnings));
+    args.output.run.show(&json, &attack::summary(&attack_outcome), &written);
     if !args.output.run.quiet && args.seed.is_none() {
-        crate::note!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
+        crate::note!("seed {} (drawn; give it with --seed to repeat this)", attack_outcome.seed);
     }
     Ok(ExitCode::SUCCESS)
 }

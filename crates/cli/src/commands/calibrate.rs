@@ -150,11 +150,11 @@ impl Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = args.request()?;
     let display = Display::start(args.quiet || args.json, None)?.may_end();
-    let found = calibrate::run(&request, &display.hooks)?;
+    let calibration_document = calibrate::run(&request, &display.hooks)?;
     drop(display);
     let printed = match args.json {
-        true => calibrate::document(&found),
-        false => leakscope::spelling::for_reader(&leakscope_report::calibration(&found)),
+        true => calibrate::document(&calibration_document),
+        false => leakscope::spelling::for_reader(&leakscope_report::calibration(&calibration_document)),
     };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = std::io::stdout().lock().write_all(printed.as_bytes());

@@ -17,9 +17,9 @@ pub(super) fn columns(encoding: &Encoding, dropped: &[String]) -> String {
         format!("{}{TIED}({}{TIED}{word})", a.name, a.levels.len())
     };
     let mut parts = vec![];
-    let mut add = |what: &str, names: Vec<String>| {
+    let mut add = |heading: &str, names: Vec<String>| {
         if !names.is_empty() {
-            parts.push(format!("{what} {}", listed(&names)));
+            parts.push(format!("{heading} {}", listed(&names)));
         }
     };
     add("numbers", of(Kind::Number).map(|a| a.name.clone()).collect());

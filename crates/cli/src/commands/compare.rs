@@ -36,8 +36,8 @@ pub(crate) struct Args {
 
 fn kind(text: &str) -> std::result::Result<Kind, String> {
     let names: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
-    let found = Kind::ALL.into_iter().find(|k| k.name() == text);
-    found.ok_or_else(|| format!("expected one of {}", names.join(", ")))
+    let kind_named = Kind::ALL.into_iter().find(|k| k.name() == text);
+    kind_named.ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 impl Args {

@@ -16,20 +16,20 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let found = devices();
-    let text = if args.json { document(&found.listed()) } else { lines(&found) };
+    let inventory = devices();
+    let text = if args.json { document(&inventory.listed()) } else { lines(&inventory) };
     // whoever reads may stop early: that is no failure
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(found: &Devices) -> String {
-    let threads = match found.threads {
+fn lines(inventory: &Devices) -> String {
+    let threads = match inventory.threads {
         1 => "1 thread".to_owned(),
         n => format!("{n} threads"),
     };
     let mut text = format!("cpu      the processor, {threads}\n");
-    match &found.gpus {
+    match &inventory.gpus {
         Err(reason) => text += &format!("cuda     cannot be used: {reason}\n"),
         Ok(gpus) if gpus.is_empty() => text += "cuda     there is no GPU\n",
         Ok(gpus) => {

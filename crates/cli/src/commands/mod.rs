@@ -151,14 +151,14 @@ pub(crate) fn main() -> ExitCode {
 
 /// Ends the process with what is wrong about the command line, in words for people who do not write programmes.
 fn refused(error: &clap::Error) -> ! {
-    let said = error.render().to_string();
-    let plain = said
+    let message = error.render().to_string();
+    let plain = message
         .replace("invalid float literal", "expected a number")
         .replace("cannot parse float from empty string", "expected a number")
         .replace("invalid digit found in string", "expected a whole number")
         .replace("cannot parse integer from empty string", "expected a whole number")
         .replace("number too large to fit in target type", "expected a smaller whole number");
-    if plain == said {
+    if plain == message {
         error.exit();
     }
     crate::note!("{}", plain.trim_end());

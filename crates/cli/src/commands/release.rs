@@ -89,8 +89,8 @@ pub(crate) struct Args {
 }
 
 /// The file of the key of the ledger, where one was named.
-pub(super) fn ledger_key(given: Option<PathBuf>) -> Option<PathBuf> {
-    given.or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from))
+pub(super) fn ledger_key(path: Option<PathBuf>) -> Option<PathBuf> {
+    path.or_else(|| std::env::var_os(LEDGER_KEY).map(PathBuf::from))
 }
 
 /// What is asked for.
@@ -159,9 +159,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let sigma = owned.statement.mechanism.sigma;
     // What is shown alike is not said to have been rounded.
     let is_other = |s: &f64| (sigma / s - 1.0).abs() > 1e-9 && format::setting(*s) != format::setting(sigma);
-    if let (false, Some(asked)) = (args.run.quiet, args.sigma.filter(is_other)) {
+    if let (false, Some(other)) = (args.run.quiet, args.sigma.filter(is_other)) {
         crate::note!(
-            "σ = {asked} was rounded up to {}, on a grid of four steps to a factor of two: no digit of it tells of the data",
+            "σ = {other} was rounded up to {}, on a grid of four steps to a factor of two: no digit of it tells of the data",
             format::setting(sigma)
         );
     }

@@ -99,9 +99,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
-        let found = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
-        let written = folder.as_ref().map(|f| papers::write(&found, f)).transpose()?.unwrap_or_default();
-        all.push((found, written));
+        let reproduction = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
+        let written =
+            folder.as_ref().map(|f| papers::write(&reproduction, f)).transpose()?.unwrap_or_default();
+        all.push((reproduction, written));
     }
     drop(display);
     let index = match &args.out {
@@ -116,10 +117,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         args.run.show(&text, "", &[]);
         return Ok(ExitCode::SUCCESS);
     }
-    for (found, written) in &all {
+    for (reproduction, written) in &all {
         let pages: Vec<PathBuf> =
             written.iter().filter(|p| p.extension().is_some_and(|e| e == "html")).cloned().collect();
-        args.run.show("", &format!("{}\n", papers::summary(found)), &pages);
+        args.run.show("", &format!("{}\n", papers::summary(reproduction)), &pages);
     }
     args.run.show("", "", &index);
     Ok(ExitCode::SUCCESS)

@@ -168,7 +168,7 @@ impl DataArgs {
     /// A flag that says something although there is no table.
     fn stray(&self) -> Option<&'static str> {
         let (c, m, t) = (&self.columns, &self.model, &self.test);
-        let said = [
+        let flags = [
             ("target", self.target.is_some()),
             ("model", m.model != ModelName::Linear),
             ("power", m.power.is_some()),
@@ -180,7 +180,7 @@ impl DataArgs {
             ("holdout", t.holdout.is_some()),
             ("text_encoding", self.text_encoding != TextEncoding::Utf8),
         ];
-        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| c.stray())
+        flags.iter().find(|s| s.1).map(|s| s.0).or_else(|| c.stray())
     }
 }
 
@@ -215,7 +215,7 @@ impl TableArgs {
 impl ColumnArgs {
     /// A flag that says something.
     pub(crate) fn stray(&self) -> Option<&'static str> {
-        let said = [
+        let flags = [
             ("id", self.id.is_some()),
             ("drop", !self.drop.is_empty()),
             ("categorical", !self.categorical.is_empty()),
@@ -229,7 +229,7 @@ impl ColumnArgs {
             ("missing", self.missing != Missing::Fail),
             ("positive", self.positive.is_some()),
         ];
-        said.iter().find(|s| s.1).map(|s| s.0).or_else(|| self.public.stray())
+        flags.iter().find(|s| s.1).map(|s| s.0).or_else(|| self.public.stray())
     }
 
     fn delimiter_byte(&self) -> Result<Option<u8>> {

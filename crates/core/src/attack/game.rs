@@ -25,7 +25,7 @@ pub(super) struct Game<'a> {
     /// `c_m · b` over the secret's columns, M × trials.
     candidate_noise: Vec<f64>,
     /// What each released model is known to get wrong: sigmas × trials.
-    known: Vec<Known>,
+    accuracy: Vec<Accuracy>,
     /// ∇ of the objective over all records at each released model: sigmas × (p × trials).
     gradients: Vec<Vec<f64>>,
     log_prior: Vec<f64>,
@@ -49,16 +49,16 @@ impl Errors {
         }
     }
 
-    fn known(&self) -> Known {
+    fn accuracy(&self) -> Accuracy {
         let variance = (self.squares / self.rows.max(1.0)).max(f64::MIN_POSITIVE);
         let share = |row: [f64; 2]| row.map(|count| (count / (row[0] + row[1]).max(1.0)).ln());
-        Known { half_precision: 0.5 / variance, log_confusion: self.confusion.map(share) }
+        Accuracy { half_precision: 0.5 / variance, log_confusion: self.confusion.map(share) }
     }
 }
 
 /// What follows from them for a guess.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct Accuracy {
     /// `1/2s²`, s² the mean squared error.
     half_precision: f64,
     /// Logarithm of how often the model answers one class when another is true (Fredrikson's confusion matrix).
@@ -110,7 +110,7 @@ impl<'a> Game<'a> {
             noise,
             white,
             candidate_noise,
-            known: vec![],
+            accuracy: vec![],
             gradients: vec![],
             log_prior: secret.prior().iter().map(|p| p.ln()).collect(),
         };
@@ -182,7 +182,7 @@ impl<'a> Game<'a> {
                 }
             }
         }
-        (self.known, self.gradients) = (errors.iter().map(Errors::known).collect(), gradients);
+        (self.accuracy, self.gradients) = (errors.iter().map(Errors::accuracy).collect(), gradients);
         Ok(())
     }
 
@@ -331,11 +331,11 @@ impl<'a> Game<'a> {
             for j in columns.clone() {
                 q -= x[j] * self.noise[j * t + trial];
             }
-            let known = &self.known[s * t + trial];
+            let accuracy = &self.accuracy[s * t + trial];
             let (mut best, mut guess) = (f64::NEG_INFINITY, self.secret.most_probable());
             for (m, z) in without_noise.iter().enumerate() {
                 let noisy = z + sigma * (q + self.candidate_noise[m * t + trial]);
-                let score = self.log_prior[m] + self.log_likelihood(classes, noisy, y, known);
+                let score = self.log_prior[m] + self.log_likelihood(classes, noisy, y, accuracy);
                 if score > best {
                     (best, guess) = (score, m);
                 }
@@ -345,18 +345,18 @@ impl<'a> Game<'a> {
     }
 
     /// `log π(φ(w', x), y)`, but for what does not depend on the candidate.
-    fn log_likelihood(&self, classes: bool, z: f64, y: f64, known: &Known) -> f64 {
+    fn log_likelihood(&self, classes: bool, z: f64, y: f64, accuracy: &Accuracy) -> f64 {
         if classes {
-            return known.log_confusion[usize::from(y > 0.0)][usize::from(z >= 0.0)];
+            return accuracy.log_confusion[usize::from(y > 0.0)][usize::from(z >= 0.0)];
         }
         match self.fit.family {
             Family::Poisson => y * z - z.exp(),
             // The dispersion stands where the variance of a regression does.
             Family::Gamma | Family::Tweedie(_) => {
-                -2.0 * self.fit.family.terms(z, y).loss * known.half_precision
+                -2.0 * self.fit.family.terms(z, y).loss * accuracy.half_precision
             }
             Family::Linear | Family::Logistic | Family::SquaredHinge | Family::Huber(_) => {
-                -(z - y).powi(2) * known.half_precision
+                -(z - y).powi(2) * accuracy.half_precision
             }
         }
     }
@@ -374,7 +374,7 @@ impl<'a> Game<'a> {
             let noisy = z + sigma * space.projected[k * t + trial];
             let scale = omega * self.fit.family.terms(noisy, y).r;
             let g = |j: usize| scale * x[j] - gradient[j * t + trial];
-            let found = if self.fit.penalty.intercept {
+            let nearest = if self.fit.penalty.intercept {
                 let scale = g(p - 1);
                 self.secret.nearest(|j| g(first + j) / scale)
             } else {
@@ -386,7 +386,7 @@ impl<'a> Game<'a> {
                     .filter_map(|scale| self.secret.nearest(|j| g(first + j) / scale))
                     .min_by(|a, b| a.1.total_cmp(&b.1))
             };
-            space.guess[trial] = found.map_or(self.secret.most_probable(), |f| f.0) as u32;
+            space.guess[trial] = nearest.map_or(self.secret.most_probable(), |f| f.0) as u32;
         }
     }
 }

@@ -80,13 +80,13 @@ pub fn most_even(
     let Some(way) = Forwards::run(rows, model, options, iterations)? else { return Ok(None) };
     let mut best: Option<(usize, CountedBalance)> = None;
     for number in 0..=iterations {
-        let Some(found) = way.counted(&[], number)? else { return Ok(None) };
-        if best.as_ref().is_none_or(|(_, b)| found.spread() < b.spread()) {
-            best = Some((number, found));
+        let Some(candidate) = way.counted(&[], number)? else { return Ok(None) };
+        if best.as_ref().is_none_or(|(_, b)| candidate.spread() < b.spread()) {
+            best = Some((number, candidate));
         }
     }
     let Some((number, _)) = best else { return Ok(None) };
-    Ok(way.counted(attributes, number)?.map(|found| (number, found)))
+    Ok(way.counted(attributes, number)?.map(|candidate| (number, candidate)))
 }
 
 /// The weights after exactly `iterations` reweightings of the published kind; `None` where they are of another kind, or a record

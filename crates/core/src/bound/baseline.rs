@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_is_never_better_than_the_solution() {
-        let prior = Prior::given(vec![0.5, 0.2, 0.2, 0.1]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.5, 0.2, 0.2, 0.1]).unwrap();
         for i in [0.0, 0.1, 0.5, 1.0] {
             assert!(salamatian(&prior, i) >= super::super::fano::success(&prior, i));
         }

@@ -37,22 +37,22 @@ const UNUSED: f64 = 1e-6;
 /// The tightest bound on the success of a guess that the search finds; `ball` is the centre of a ball around all.
 pub(crate) fn best(p: &[f64], encodings: &Encodings, sigma: f64, ball: &[f64]) -> f64 {
     let search = Search { p, encodings, sigma };
-    let mut found = vec![search.descend(encodings.mean(p)), search.descend(ball.to_vec())];
+    let mut minima = vec![search.descend(encodings.mean(p)), search.descend(ball.to_vec())];
     let mut likely: Vec<usize> = (0..p.len()).filter(|&m| p[m] > 0.0).collect();
     // Of two candidates the middle is the best centre there is, and its bound is the optimal attack.
     let few = (3..=SEVERAL_UP_TO).contains(&likely.len()) && !matches!(encodings, Encodings::OneHot);
     if few && likely.iter().any(|&m| encodings.between(likely[0], m) > APART * sigma) {
         likely.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
         let alone = |m: usize| (0..p.len()).map(|l| f64::from(u8::from(l == m))).collect::<Vec<_>>();
-        found.extend(likely.iter().take(STARTS).map(|&m| search.alone(encodings.mean(&alone(m)))));
-        found.sort_by(|a, b| a.value.total_cmp(&b.value));
-        found.insert(0, search.descend(found[0].at.clone()));
+        minima.extend(likely.iter().take(STARTS).map(|&m| search.alone(encodings.mean(&alone(m)))));
+        minima.sort_by(|a, b| a.value.total_cmp(&b.value));
+        minima.insert(0, search.descend(minima[0].at.clone()));
         // Where a reference in the place of each candidate gives nothing, all are further apart than noise reaches.
-        if found.iter().any(|c| c.value < CERTAIN) {
-            return search.several(found);
+        if minima.iter().any(|c| c.value < CERTAIN) {
+            return search.several(minima);
         }
     }
-    found.iter().map(|c| c.value).fold(1.0, f64::min)
+    minima.iter().map(|c| c.value).fold(1.0, f64::min)
 }
 
 struct Search<'a> {
@@ -104,11 +104,11 @@ impl Search<'_> {
     }
 
     /// All together: by turns the multipliers, then each centre a step downhill.
-    fn several(&self, found: Vec<Centre>) -> f64 {
-        let mut best = found.iter().map(|c| c.value).fold(1.0, f64::min);
+    fn several(&self, minima: Vec<Centre>) -> f64 {
+        let mut best = minima.iter().map(|c| c.value).fold(1.0, f64::min);
         let mut dual = Dual { p: self.p, rho: vec![], lambda: vec![] };
         let mut centres: Vec<Vec<f64>> = vec![];
-        for c in found {
+        for c in minima {
             let apart = |d: &Vec<f64>| {
                 let square: f64 = d.iter().zip(&c.at).map(|(a, b)| (a - b) * (a - b)).sum();
                 square.sqrt() > SAME * self.sigma
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn any_multipliers_are_a_bound() {
-        let prior = Prior::given(vec![0.4, 0.35, 0.25]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.35, 0.25]).unwrap();
         let e = Encodings::vectors(2, vec![0.0, 0.0, 1.5, 0.2, -0.3, 2.0]).unwrap();
         let seen = optimal::gaussian_attack(&prior, &e, 1.0, 40_000, 3).unwrap();
         let p = prior.probabilities();
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn clusters_far_apart_have_a_reference_each() {
         // Two pairs, one σ apart within and a hundred between: the pair is known, and within it a coin is biased.
-        let prior = Prior::given(vec![0.4, 0.2, 0.3, 0.1]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.2, 0.3, 0.1]).unwrap();
         let e = Encodings::vectors(1, vec![0.0, 1.0, 100.0, 101.0]).unwrap();
         let best = best_centre(&prior, &e, 1.0).unwrap().unwrap();
         let of_pair = |p: [f64; 2]| from_distances(&p, &[0.5, 0.5]);

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn order_one_is_the_limit_and_infinity_is_pure_privacy() {
-        let prior = Prior::given(vec![0.5, 0.3, 0.2]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.5, 0.3, 0.2]).unwrap();
         let (a, b) = (success(&prior, 0.2), success_of_order(&prior, 1.0 + 1e-7, 0.2).unwrap());
         assert!((a - b).abs() < 1e-5);
         // I_∞ ≤ ε allows p* e^ε.

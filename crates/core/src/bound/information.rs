@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn randomised_response_is_the_double_sum_of_its_definition() {
         let p = [0.5, 0.2, 0.3];
-        let prior = Prior::given(p.to_vec()).unwrap();
+        let prior = Prior::from_probabilities(p.to_vec()).unwrap();
         for q in [0.1, 0.7, 1.0] {
             let channel = |x: usize, y: usize| q / 3.0 + if x == y { 1.0 - q } else { 0.0 };
             let py = |y: usize| (0..3).map(|x| p[x] * channel(x, y)).sum::<f64>();

@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn vectors_and_one_hot_are_the_same_game() {
         let eye: Vec<f64> = (0..16).map(|i| f64::from(u8::from(i % 5 == 0))).collect();
-        let prior = Prior::given(vec![0.4, 0.3, 0.2, 0.1]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.3, 0.2, 0.1]).unwrap();
         let a = gaussian_attack(&prior, &Encodings::OneHot, 0.8, 2_000, 3).unwrap();
         let b = gaussian_attack(&prior, &Encodings::vectors(4, eye).unwrap(), 0.8, 2_000, 3).unwrap();
         assert_eq!(a, b);
@@ -265,7 +265,7 @@ mod tests {
                 let channel = |x: usize, y: usize| q / 3.0 + if x == y { 1.0 - q } else { 0.0 };
                 let exact: f64 =
                     (0..3).map(|y| (0..3).map(|x| p[x] * channel(x, y)).fold(0.0, f64::max)).sum();
-                let s = randomised_response(&Prior::given(p.clone()).unwrap(), q).unwrap();
+                let s = randomised_response(&Prior::from_probabilities(p.clone()).unwrap(), q).unwrap();
                 assert!((s - exact).abs() < 1e-14, "{p:?} {q}: {s} {exact}");
             }
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Prior {
     /// All of M values alike. Made by [`Prior::uniform`].
     Uniform(u64),
-    /// One probability each. Made by [`Prior::given`] or [`Prior::counted`].
+    /// One probability each. Made by [`Prior::from_probabilities`] or [`Prior::counted`].
     Given(Vec<f64>),
 }
 
@@ -22,7 +22,7 @@ impl Prior {
     }
 
     /// These probabilities, which must sum to one (to 1e-6; they are then rescaled).
-    pub fn given(p: Vec<f64>) -> Result<Self> {
+    pub fn from_probabilities(p: Vec<f64>) -> Result<Self> {
         in_range("candidates", p.len() as f64, p.len() >= 2, "at least 2")?;
         for &x in &p {
             in_range("prior probability", x, x.is_finite() && (0.0..=1.0).contains(&x), "between 0 and 1")?;
@@ -40,7 +40,7 @@ impl Prior {
         if total == 0 {
             return Err(Error::Empty);
         }
-        Self::given(counts.iter().map(|&c| c as f64 / total as f64).collect())
+        Self::from_probabilities(counts.iter().map(|&c| c as f64 / total as f64).collect())
     }
 
     /// Number of values M, impossible ones included.
@@ -322,17 +322,25 @@ mod tests {
     #[test]
     fn bad_priors_are_errors() {
         assert!(
-            Prior::uniform(1).is_err() && Prior::given(vec![1.0]).is_err() && Prior::given(vec![]).is_err()
+            Prior::uniform(1).is_err()
+                && Prior::from_probabilities(vec![1.0]).is_err()
+                && Prior::from_probabilities(vec![]).is_err()
         );
-        assert!(Prior::given(vec![0.5, 0.4]).is_err() && Prior::given(vec![1.5, -0.5]).is_err());
-        assert!(Prior::given(vec![f64::NAN, 0.5]).is_err() && Prior::given(vec![1.0, 0.0]).is_err());
+        assert!(
+            Prior::from_probabilities(vec![0.5, 0.4]).is_err()
+                && Prior::from_probabilities(vec![1.5, -0.5]).is_err()
+        );
+        assert!(
+            Prior::from_probabilities(vec![f64::NAN, 0.5]).is_err()
+                && Prior::from_probabilities(vec![1.0, 0.0]).is_err()
+        );
         assert!(Prior::counted(&[0, 0]).is_err());
         assert_eq!(Prior::counted(&[1, 3]).unwrap(), Prior::Given(vec![0.25, 0.75]));
     }
 
     #[test]
     fn entropies_follow_their_definitions() {
-        let p = Prior::given(vec![0.5, 0.25, 0.25, 0.0]).unwrap();
+        let p = Prior::from_probabilities(vec![0.5, 0.25, 0.25, 0.0]).unwrap();
         assert!((p.entropy() - 1.5 * 2.0_f64.ln()).abs() < 1e-15);
         assert!((p.entropy_deficit(2.0) + 3.0_f64.ln() + (0.375_f64).ln()).abs() < 1e-14);
         assert_eq!(Prior::uniform(10_000_000_000).unwrap().entropy_deficit(3.0), 0.0);

@@ -226,7 +226,7 @@ mod tests {
     use crate::random::Seeded;
 
     fn state(records: u64, simulation: Option<Simulation>) -> RecordBounds {
-        let prior = Prior::given(vec![0.4, 0.35, 0.25]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.35, 0.25]).unwrap();
         let mut all = RecordBounds::new(prior, &[0.5, 2.0], records, simulation).unwrap();
         let mut random = Seeded::new(3);
         for row in 0..records {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn every_record_has_the_bounds_of_its_own_channel() {
         let all = state(40, None);
-        let prior = Prior::given(vec![0.4, 0.35, 0.25]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.35, 0.25]).unwrap();
         let mut random = Seeded::new(3);
         for (k, sigma) in [0.5, 2.0].into_iter().enumerate() {
             let mut random = random.clone();
@@ -279,7 +279,7 @@ mod tests {
             assert!(at.bounds.iter().any(|b| b.mean.success.theorem == Theorem::FanoMonteCarlo));
             assert!(at.bounds.windows(2).all(|w| w[0].mean.success.value <= w[1].mean.success.value));
         }
-        let prior = Prior::given(vec![0.4, 0.35, 0.25]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.4, 0.35, 0.25]).unwrap();
         let part = || RecordBounds::new(prior.clone(), &[0.5, 2.0], 100, Some(simulation)).unwrap();
         let (mut a, mut b, mut random) = (part(), part(), Seeded::new(3));
         for row in 0..100 {

@@ -41,8 +41,8 @@ pub fn over_steps(prior: &Prior, first: &[f64], later: f64, steps: u64, sigma: f
     }
     let rest = (steps - 1) as f64 * later * later;
     let rho: Vec<f64> = first.iter().map(|d| (d * d + rest).sqrt() / sigma).collect();
-    let found = one_reference(&prior.probabilities(), &rho);
-    Ok(OverSteps { success: found.value.clamp(prior.most_likely(), 1.0), pull: found.pull })
+    let bound = one_reference(&prior.probabilities(), &rho);
+    Ok(OverSteps { success: bound.value.clamp(prior.most_likely(), 1.0), pull: bound.pull })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_best_attack_on_adaptive_steps_stays_below() {
         let (sigma, trials) = (0.9, 40_000);
-        let prior = Prior::given(vec![0.5, 0.3, 0.2]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.5, 0.3, 0.2]).unwrap();
         let p = [0.5, 0.3, 0.2];
         let first = [0.4, 1.0, 0.8];
         let mut random = Seeded::new(5);

@@ -312,7 +312,7 @@ mod tests {
         ) {
             let total: f64 = weights.iter().sum();
             let m = weights.len();
-            let prior = Prior::given(weights.iter().map(|w| w / total).collect()).unwrap();
+            let prior = Prior::from_probabilities(weights.iter().map(|w| w / total).collect()).unwrap();
             let e = Encodings::vectors(width, values[..m * width].to_vec()).unwrap();
             let simulation = Simulation { trials: 400, seed, confidence: 0.9999 };
             let b = bounds(&prior, Channel::Gaussian { encodings: &e, sigma }, Some(simulation)).unwrap();
@@ -336,7 +336,7 @@ mod tests {
             noise in 0.01_f64..1.0,
         ) {
             let total: f64 = weights.iter().sum();
-            let prior = Prior::given(weights.iter().map(|w| w / total).collect()).unwrap();
+            let prior = Prior::from_probabilities(weights.iter().map(|w| w / total).collect()).unwrap();
             let b = bounds(&prior, Channel::RandomisedResponse { noise }, None).unwrap();
             let Some(Optimal::Exact(best)) = b.optimal else { panic!("no closed form") };
             for x in &b.bounds {
@@ -360,7 +360,7 @@ mod tests {
         ) {
             let total: f64 = weights.iter().sum();
             let m = weights.len();
-            let prior = Prior::given(weights.iter().map(|w| w / total).collect()).unwrap();
+            let prior = Prior::from_probabilities(weights.iter().map(|w| w / total).collect()).unwrap();
             let compare = |before: &Bounds, after: &Bounds, slack: f64| {
                 for b in &after.bounds {
                     let was = value(before, b.success.theorem);

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_better_centre_helps_where_encodings_are_uneven() {
-        let prior = Prior::given(vec![0.45, 0.45, 0.1]).unwrap();
+        let prior = Prior::from_probabilities(vec![0.45, 0.45, 0.1]).unwrap();
         let e = Encodings::vectors(1, vec![0.0, 0.5, 6.0]).unwrap();
         let ball = one_centre(&prior, e.ball(3).1, 1.0).unwrap();
         let best = best_centre(&prior, &e, 1.0).unwrap().unwrap();

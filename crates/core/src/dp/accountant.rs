@@ -108,14 +108,14 @@ impl Accountant {
         if let Some(mu) = self.far_gaussian() {
             return Ok(Interval::around(gaussian::epsilon(mu, delta)?));
         }
-        if let Some(found) = self.without_grid(&steps, delta) {
-            return Ok(found.at_most(guess.epsilon));
+        if let Some(interval) = self.without_grid(&steps, delta) {
+            return Ok(interval.at_most(guess.epsilon));
         }
         // Rounding to a grid of width h moves the ends of ε apart by s T h²/4 or so.
         let total: f64 = steps.iter().map(|x| x.1 as f64).sum();
         let h = (3.6 * self.precision * guess.epsilon.max(1e-6) / (s * total)).sqrt();
         let tail = 1e-6 * delta / total;
-        let found =
+        let interval =
             self.certify(&steps, h, tail, Query::Delta(delta), Directions::Both, |composed, side| {
                 composed.epsilon(delta, side)
             })?;
@@ -123,13 +123,13 @@ impl Accountant {
         let pure: Option<f64> =
             steps.iter().map(|(m, n)| Some(m.pure_epsilon(self.adjacency)? * *n as f64)).sum();
         let most = pure.map_or(guess.epsilon, |pure| guess.epsilon.min(pure * (1.0 + 1e-12)));
-        let found = match (found, steps.as_slice()) {
+        let interval = match (interval, steps.as_slice()) {
             (None, [(mechanism, count)]) => {
                 counting::epsilon(&both(*mechanism, self.adjacency), *count, delta)
             }
-            (found, _) => found,
+            (interval, _) => interval,
         };
-        Ok(found.map_or(Interval { lower: 0.0, upper: most }, |found| found.at_most(most)))
+        Ok(interval.map_or(Interval { lower: 0.0, upper: most }, |interval| interval.at_most(most)))
     }
 
     /// What needs no grid: ε is 0 where δ is above the total variation, and one step has a closed form.
@@ -168,11 +168,11 @@ impl Accountant {
         let tail = 1e-7 * ln_delta.exp() / total;
         // Total variation is the same in both directions, of one step and of all.
         let which = if epsilon == 0.0 { Directions::Presence } else { Directions::Both };
-        let found = self.certify(&steps, h, tail, Query::Epsilon(epsilon), which, |composed, side| {
+        let interval = self.certify(&steps, h, tail, Query::Epsilon(epsilon), which, |composed, side| {
             composed.delta(epsilon, side)
         })?;
         let most = ln_delta.exp();
-        Ok(found.map_or(Interval { lower: 0.0, upper: most }, |found| found.at_most(most)))
+        Ok(interval.map_or(Interval { lower: 0.0, upper: most }, |interval| interval.at_most(most)))
     }
 
     /// Membership advantage, the largest difference of true- and false-positive rate of any test: δ at ε = 0.
@@ -208,9 +208,9 @@ impl Accountant {
             return Ok(Interval::around(1.0 - gaussian::trade_off(mu, alpha)).at_most(1.0));
         }
         let tail = 1e-6 * alpha / total;
-        let found =
+        let interval =
             self.certify(&steps, h, tail, query, directions, |composed, side| composed.power(alpha, side))?;
-        Ok(found.unwrap_or(Interval { lower: alpha, upper: 1.0 }))
+        Ok(interval.unwrap_or(Interval { lower: alpha, upper: 1.0 }))
     }
 
     /// The distance μ where every release is plainly Gaussian and they tell the neighbours apart so well that a grid
@@ -341,8 +341,8 @@ impl Accountant {
             }
             let worst = all.iter().zip(&uppers).max_by(|a, b| a.1.total_cmp(b.1)).filter(|_| complete);
             let mut lower = |d: usize| if self.upper_only { Some(0.0) } else { side(d, Side::Lower) };
-            let found = worst.and_then(|(&d, &upper)| Some(Interval { lower: lower(d)?, upper }));
-            let Some(found) = found else {
+            let bracket = worst.and_then(|(&d, &upper)| Some(Interval { lower: lower(d)?, upper }));
+            let Some(bracket) = bracket else {
                 // Too fine for the memory: coarser if nothing is known yet, else keep what is.
                 if best.is_some() {
                     break;
@@ -350,9 +350,9 @@ impl Accountant {
                 h *= 4.0;
                 continue;
             };
-            let known = best.get_or_insert(found);
-            known.lower = known.lower.max(found.lower);
-            known.upper = known.upper.min(found.upper);
+            let known = best.get_or_insert(bracket);
+            known.lower = known.lower.max(bracket.lower);
+            known.upper = known.upper.min(bracket.upper);
             let width = known.relative_width();
             let nothing = if matches!(query, Query::Delta(_)) { 1e-9 } else { 1e-290 };
             if width <= self.precision || known.upper <= nothing {

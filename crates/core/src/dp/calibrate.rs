@@ -91,7 +91,7 @@ pub struct Calibration {
 impl Target {
     fn check(self) -> Result<()> {
         let probability =
-            |what, p: f64| in_range(what, p, p > 0.0 && p < 1.0, "a probability above 0, below 1");
+            |name, p: f64| in_range(name, p, p > 0.0 && p < 1.0, "a probability above 0, below 1");
         match self {
             Self::Epsilon { epsilon, delta } => {
                 check_delta(delta)?;

@@ -293,7 +293,7 @@ fn balanced(pair: &Pair, edge: &Edge, g: f64, to: f64, h: f64) -> Option<(Edge, 
     // The excess P − e^g Q is close to linear in u = y², from below zero to above going up, the other way down.
     // It must end at least `error` above zero, and should end little more: a mean off by 1e-4 h² costs nothing.
     let mut u = (a * a).min(most * most);
-    let mut found: Option<(Edge, f64, f64)> = None;
+    let mut least: Option<(Edge, f64, f64)> = None;
     // The two values of u between which the excess is known to cross its error.
     let (mut safe, mut unsafe_) = if upward { (most * most, 0.0) } else { (0.0, most * most) };
     let mut previous: Option<(f64, f64)> = None;
@@ -303,8 +303,8 @@ fn balanced(pair: &Pair, edge: &Edge, g: f64, to: f64, h: f64) -> Option<(Edge, 
         let slack = 1e-4 * h.min(1.0) * h * cell.p;
         let wanted = cell.error + 0.5 * slack;
         if cell.excess >= cell.error {
-            if found.as_ref().is_none_or(|f| cell.excess < f.2) {
-                found = Some((other, (cell.p - cell.error).max(0.0), cell.excess));
+            if least.as_ref().is_none_or(|f| cell.excess < f.2) {
+                least = Some((other, (cell.p - cell.error).max(0.0), cell.excess));
             }
             safe = u;
             if cell.excess <= cell.error + slack || (!upward && y >= most) {
@@ -326,18 +326,18 @@ fn balanced(pair: &Pair, edge: &Edge, g: f64, to: f64, h: f64) -> Option<(Edge, 
         let newton = u - f / slope;
         u = if newton > lo && newton < hi {
             newton
-        } else if upward && found.is_none() {
+        } else if upward && least.is_none() {
             // Nothing safe seen yet: walk out to the end of the support if need be.
             (4.0 * u + a * a).min(hi)
         } else {
             0.5 * (lo + hi)
         };
         // Where rounding is as large as the slack there is nothing more to gain.
-        if found.is_some() && (i > 6 || hi - lo <= 1e-15 * hi) {
+        if least.is_some() && (i > 6 || hi - lo <= 1e-15 * hi) {
             break;
         }
     }
-    found.map(|(edge, p, _)| (edge, p))
+    least.map(|(edge, p, _)| (edge, p))
 }
 
 #[cfg(test)]

@@ -401,8 +401,8 @@ impl Geometry {
         norm_scale.extend(omega.iter().map(|omega| omega * gain));
         // Where every attribute is a single direction, their norms are the result as they stand.
         let only_singles = count_of_singles == count;
-        let mut found = std::mem::take(if only_singles { &mut *attribute_eta } else { &mut *norms });
-        found.resize(n * count_of_singles, 0.0);
+        let mut single_etas = std::mem::take(if only_singles { &mut *attribute_eta } else { &mut *norms });
+        single_etas.resize(n * count_of_singles, 0.0);
         check.clear();
         dispatch(Norms {
             scale: norm_scale,
@@ -414,7 +414,7 @@ impl Geometry {
             t: projected,
             stride: width,
             cancelled: CANCELLED,
-            out: &mut found,
+            out: &mut single_etas,
             check,
         });
         for &i in check.iter() {
@@ -426,19 +426,19 @@ impl Geometry {
                 if parts + 2.0 * aw * ri * projected[i * width + s] <= CANCELLED * parts {
                     let hb = &self.attributes[k].hb;
                     let square: f64 = h.iter().zip(hb).map(|(h, b)| (aw * h + ri * b).powi(2)).sum();
-                    found[i * count_of_singles + s] = norm_scale[i] * square.sqrt();
+                    single_etas[i * count_of_singles + s] = norm_scale[i] * square.sqrt();
                 }
             }
         }
         if only_singles {
-            *attribute_eta = found;
+            *attribute_eta = single_etas;
             return;
         }
-        for (i, of_record) in found.chunks_exact(count_of_singles.max(1)).enumerate() {
+        for (i, of_record) in single_etas.chunks_exact(count_of_singles.max(1)).enumerate() {
             let etas = &mut attribute_eta[i * count..(i + 1) * count];
             singles.index.iter().zip(of_record).for_each(|(&k, norm)| etas[k] = *norm);
         }
-        *norms = found;
+        *norms = single_etas;
         for (k, attribute) in self.attributes.iter().enumerate().filter(|(_, a)| a.gamma.len() != 1) {
             let m = attribute.gamma.len();
             let problem = |i: usize| Problem {

@@ -127,11 +127,6 @@ impl Counted {
         Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })
     }
 
-    /// The same model with its scaling taken as given.
-    pub fn given(&self) -> &Geometry {
-        &self.geometry
-    }
-
     /// Counted leakage of every record of a block in public units.
     ///
     /// # Errors
@@ -158,15 +153,15 @@ impl Counted {
         }
     }
 
-    fn record<'a>(&self, block: &'a Block, given: &Records, h: &'a [f64], i: usize) -> Record<'a> {
-        let (p, x, omega) = (block.width, block.row(i), given.omega[i]);
+    fn record<'a>(&self, block: &'a Block, records: &Records, h: &'a [f64], i: usize) -> Record<'a> {
+        let (p, x, omega) = (block.width, block.row(i), records.omega[i]);
         let scaling = self.slope.iter().zip(&self.offset).zip(x).map(|((s, o), x)| s * (x - o));
         Record {
             x,
             h: &h[i * p..(i + 1) * p],
-            curvature: omega * given.a[i],
-            diagonal: scaling.map(|d| omega * given.r[i] + d).collect(),
-            label: if self.geometry.release.label_secret { omega * given.c[i] } else { 0.0 },
+            curvature: omega * records.a[i],
+            diagonal: scaling.map(|d| omega * records.r[i] + d).collect(),
+            label: if self.geometry.release.label_secret { omega * records.c[i] } else { 0.0 },
         }
     }
 

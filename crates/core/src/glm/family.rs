@@ -272,8 +272,8 @@ pub(crate) mod tests {
                     let t = family.terms(z, y);
                     let (up, down) = (family.terms(z + h, y), family.terms(z - h, y));
                     let size = 1.0 + t.loss.abs() + t.a;
-                    let near = |a: f64, b: f64, what: &str| {
-                        assert!((a - b).abs() < 1e-8 * size, "{family:?} {what} at {z}, {y}: {a} and {b}");
+                    let near = |a: f64, b: f64, name: &str| {
+                        assert!((a - b).abs() < 1e-8 * size, "{family:?} {name} at {z}, {y}: {a} and {b}");
                     };
                     near(t.r, (up.loss - down.loss) / (2.0 * h), "r");
                     near(t.a, (up.r - down.r) / (2.0 * h), "a");

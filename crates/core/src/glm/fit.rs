@@ -417,12 +417,12 @@ fn factor(sums: &mut Sums, penalty: Penalty) -> Result<Cholesky> {
 }
 
 /// How far `given` is from the minimiser `best`: `‖w − w*‖/‖w*‖`, and the relative excess of the objective.
-pub fn distance(given: &Fit, best: &Fit) -> (f64, f64) {
-    let difference: Vec<f64> = given.w.iter().zip(&best.w).map(|(a, b)| a - b).collect();
+pub fn distance(fit: &Fit, best: &Fit) -> (f64, f64) {
+    let difference: Vec<f64> = fit.w.iter().zip(&best.w).map(|(a, b)| a - b).collect();
     let size = norm(&best.w);
     let relative = if size > 0.0 { norm(&difference) / size } else { norm(&difference) };
-    let excess = (given.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
-    (relative, if best.objective == 0.0 && given.objective == 0.0 { 0.0 } else { excess })
+    let excess = (fit.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
+    (relative, if best.objective == 0.0 && fit.objective == 0.0 { 0.0 } else { excess })
 }
 
 #[cfg(test)]

@@ -304,12 +304,12 @@ fn converged(fit: &SoftmaxFit) -> bool {
 }
 
 /// How far `given` is from the minimiser `best`: `‖W − W*‖/‖W*‖`, and the relative excess of the objective.
-pub fn distance(given: &SoftmaxFit, best: &SoftmaxFit) -> (f64, f64) {
-    let difference: Vec<f64> = given.theta.iter().zip(&best.theta).map(|(a, b)| a - b).collect();
+pub fn distance(fit: &SoftmaxFit, best: &SoftmaxFit) -> (f64, f64) {
+    let difference: Vec<f64> = fit.theta.iter().zip(&best.theta).map(|(a, b)| a - b).collect();
     let size = norm(&best.theta);
     let relative = if size > 0.0 { norm(&difference) / size } else { norm(&difference) };
-    let excess = (given.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
-    (relative, if best.objective == 0.0 && given.objective == 0.0 { 0.0 } else { excess })
+    let excess = (fit.objective - best.objective).max(0.0) / best.objective.abs().max(f64::MIN_POSITIVE);
+    (relative, if best.objective == 0.0 && fit.objective == 0.0 { 0.0 } else { excess })
 }
 
 fn line_search(

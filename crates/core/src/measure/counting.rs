@@ -149,7 +149,7 @@ impl Pass for CountedAttribute<'_> {
 
     fn step(&self, state: &mut CountedAttributeState, block: &Block) -> Result<()> {
         let CountedAttributeState { eta, scratch: (of_one, of_classes) } = state;
-        let (first, found, count) = (
+        let (first, etas, count) = (
             eta.len(),
             match &*self.model {
                 CountedModel::Glm(counted) => {
@@ -166,8 +166,8 @@ impl Pass for CountedAttribute<'_> {
             },
             block.len(),
         );
-        let attributes = found.len().checked_div(count).unwrap_or(0).max(1);
-        eta.extend(found.iter().step_by(attributes));
+        let attributes = etas.len().checked_div(count).unwrap_or(0).max(1);
+        eta.extend(etas.iter().step_by(attributes));
         match eta[first..].iter().find(|e| !e.is_finite()) {
             Some(&value) => {
                 let expected = "a finite number: is a column very large?";

@@ -7,7 +7,7 @@
 //! would have to be chosen again for every value, and seen in the model.
 
 use super::glance::Limits;
-use super::worst::{Certainty, Told, summed_up};
+use super::worst::{Certainty, Separation, summed_up};
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
 use crate::glm::{Minimiser, ModelKind, Penalty};
@@ -90,7 +90,7 @@ impl<'a> BalancedTelling<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model, and whatever `watch` returns.
-    pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Told> {
+    pub fn ask(&self, question: &Question, mut watch: impl FnMut(u64) -> Result<()>) -> Result<Separation> {
         let candidates = question.candidates(self.units.len())?;
         let mut limits = Vec::with_capacity(self.y.len());
         for i in 0..self.y.len() {
@@ -99,26 +99,26 @@ impl<'a> BalancedTelling<'a> {
             limits.push(self.limits(&models));
         }
         let told = summed_up(&limits, candidates.len(), self.releases)?;
-        Ok(Told { refitted: self.y.len(), ..told })
+        Ok(Separation { refitted: self.y.len(), ..told })
     }
 
     /// The model with a candidate in place of record `i`.
-    fn with(&self, i: usize, candidate: &Candidate) -> Result<Found> {
+    fn with(&self, i: usize, candidate: &Candidate) -> Result<OtherModel> {
         let p = self.width;
         let (own, n) = (&self.x[i * p..(i + 1) * p], self.y.len() as f64);
         let candidate = &*candidate.of(own, self.y[i]);
         let (row, label) = replaced(own, self.y[i], candidate);
         if row == own && label == self.y[i] {
-            return Ok(Found::Model(self.w.clone()));
+            return Ok(OtherModel::Model(self.w.clone()));
         }
         if penalty_change(self.units, (n, self.model.1.l2), own, candidate).is_none() {
-            return Ok(Found::OtherUnits);
+            return Ok(OtherModel::OtherUnits);
         }
         let (mut x, mut y) = (self.x.clone(), self.y.clone());
         x[i * p..(i + 1) * p].copy_from_slice(&row);
         y[i] = label;
         match self.refit(&x, &y) {
-            Ok(Some(w)) => Ok(Found::Model(w)),
+            Ok(Some(w)) => Ok(OtherModel::Model(w)),
             // Without a model there is no release: that it is there shows.
             Ok(None)
             | Err(
@@ -127,7 +127,7 @@ impl<'a> BalancedTelling<'a> {
                 | Error::Singular { .. }
                 | Error::RareClass { .. }
                 | Error::OutOfRange { .. },
-            ) => Ok(Found::Nothing),
+            ) => Ok(OtherModel::Nothing),
             Err(e) => Err(e),
         }
     }
@@ -147,19 +147,21 @@ impl<'a> BalancedTelling<'a> {
         }))
     }
 
-    fn limits(&self, models: &[Found]) -> Limits {
+    fn limits(&self, models: &[OtherModel]) -> Limits {
         let last = models.len().clamp(1, 2) as u32 - 1;
         let mut limits = Limits { least: 0.0, most: 0.0, pair: [0, last], refitted: true, certain: None };
         for (i, a) in models.iter().enumerate() {
             for (j, b) in models[..i].iter().enumerate() {
                 let (least, most) = match (a, b) {
-                    (Found::Model(a), Found::Model(b)) => {
+                    (OtherModel::Model(a), OtherModel::Model(b)) => {
                         let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
                         let length = norm(&times(&self.whitening, &apart));
                         let most = if length.is_nan() { f64::INFINITY } else { length * (1.0 + ROUNDING) };
                         (length * (1.0 - ROUNDING), most)
                     }
-                    (Found::Model(_) | Found::OtherUnits | Found::Nothing, _) => (0.0, f64::INFINITY),
+                    (OtherModel::Model(_) | OtherModel::OtherUnits | OtherModel::Nothing, _) => {
+                        (0.0, f64::INFINITY)
+                    }
                 };
                 limits.least = limits.least.max(least);
                 if most > limits.most {
@@ -168,7 +170,7 @@ impl<'a> BalancedTelling<'a> {
             }
         }
         if limits.most.is_infinite() {
-            let in_units = models.iter().any(|m| matches!(m, Found::OtherUnits));
+            let in_units = models.iter().any(|m| matches!(m, OtherModel::OtherUnits));
             limits.certain = Some(if in_units { Certainty::Units } else { Certainty::NoModel });
         }
         limits
@@ -176,7 +178,7 @@ impl<'a> BalancedTelling<'a> {
 }
 
 /// What another value makes of the model.
-enum Found {
+enum OtherModel {
     /// Its coefficients.
     Model(Vec<f64>),
     /// A public unit would be another.

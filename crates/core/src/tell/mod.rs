@@ -28,7 +28,7 @@ mod worst;
 pub use balanced::BalancedTelling;
 pub use softmax::SoftmaxTelling;
 pub(crate) use softmax::{reduced_gradients, solve};
-pub use worst::{Certainty, Look, Telling, Told, told_apart};
+pub use worst::{Certainty, Look, Separation, Telling, told_apart};
 
 use crate::claim::{Bound, Theorem};
 use crate::linalg::{Cholesky, condition, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};
@@ -162,7 +162,7 @@ impl Question {
             columns,
             own: false,
         };
-        let found = match self {
+        let all = match self {
             Self::Number { column, values } => {
                 values.iter().map(|v| number(*v, None, *column..column + 1)).collect()
             }
@@ -181,19 +181,19 @@ impl Question {
             Self::Levels { columns, encodings } => {
                 let m = columns.len();
                 if m == 0 || !encodings.len().is_multiple_of(m) || encodings.len() < 2 * m {
-                    let (found, expected) = (encodings.len(), 2 * m.max(1));
-                    return Err(Error::Shape { what: "the encodings of levels", found, expected });
+                    let (all, expected) = (encodings.len(), 2 * m.max(1));
+                    return Err(Error::Shape { what: "the encodings of levels", found: all, expected });
                 }
                 let each = encodings.chunks_exact(m);
                 each.map(|x| Candidate { columns: columns.clone(), x: x.to_vec(), y: None, own: false })
                     .collect::<Vec<_>>()
             }
         };
-        if found.len() < 2 {
-            let (found, expected) = (found.len(), 2);
-            return Err(Error::Shape { what: "the values to tell apart", found, expected });
+        if all.len() < 2 {
+            let (all, expected) = (all.len(), 2);
+            return Err(Error::Shape { what: "the values to tell apart", found: all, expected });
         }
-        for c in &found {
+        for c in &all {
             if c.columns.end > d {
                 return Err(Error::Shape {
                     what: "the columns of a question",
@@ -206,7 +206,7 @@ impl Question {
                 return Err(Error::OutOfRange { what: "a value to tell apart", value, expected });
             }
         }
-        Ok(found)
+        Ok(all)
     }
 }
 

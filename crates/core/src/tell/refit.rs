@@ -153,13 +153,13 @@ impl Models<'_> {
         }
         let changed = Replaced { rows, row: job.row, x: &x, y: Some(y), scale: &scale };
         let penalty = Penalty { ..self.model.fit.penalty };
-        let found = fit_model(&changed, self.model.fit.family, penalty)?;
-        let mut delta = found.w.clone();
+        let refit = fit_model(&changed, self.model.fit.family, penalty)?;
+        let mut delta = refit.w.clone();
         scale.iter().enumerate().for_each(|(j, s)| delta[j] /= s);
         (0..p).for_each(|j| delta[j] -= self.model.fit.w[j]);
         // ‖error‖ ≤ 2λ in the norm of the Hessian found, whose own strain is taken.
-        let inverse = Cholesky::new(&found.hessian, p)?.inverse();
-        let lambda = dot(&found.gradient, &times(&inverse, &found.gradient)).max(0.0).sqrt();
+        let inverse = Cholesky::new(&refit.hessian, p)?.inverse();
+        let lambda = dot(&refit.gradient, &times(&inverse, &refit.gradient)).max(0.0).sqrt();
         let stretched: Vec<f64> =
             (0..p * p).map(|ij| self.whitening[ij] / scale.get(ij % p).copied().unwrap_or(1.0)).collect();
         let (mut half, mut sandwich) = (vec![0.0; p * p], vec![0.0; p * p]);

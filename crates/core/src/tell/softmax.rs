@@ -16,7 +16,7 @@ mod worst;
 
 use super::refit::{Job, Refit, unless_there_is_none};
 use super::step::excess;
-use super::worst::Told;
+use super::worst::Separation;
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::glm::softmax::{contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{
@@ -73,7 +73,7 @@ impl<'a> SoftmaxTelling<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::OutOfRange`] for a question that does not fit the model, and those of a fit.
-    pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
+    pub fn ask(&self, question: &Question, refits: usize) -> Result<Separation> {
         let classes = self.models.model.fit.classes;
         if let Question::Label { .. } | Question::Own { column: None, .. } = question {
             let (what, setting) = ("a question about two numbers of the label", "a model of classes");

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// How far apart two values of a record can be, over a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct Separation {
     /// What an attacker who asks between two values is right with at most, on the record for which that is largest.
     pub worst: Bound,
     /// Its row, from 0.
@@ -32,7 +32,7 @@ pub struct Told {
     pub certain: Option<Certainty>,
 }
 
-impl Told {
+impl Separation {
     /// Whether more refits could still say less: the largest δ is not known to a hundredth of a probability, or nothing but
     /// that it may be as large as it likes.
     pub fn is_open(&self, releases: u32) -> bool {
@@ -78,7 +78,7 @@ pub fn told_apart(
     (noise, releases): (&Noise, u32),
     question: &Question,
     refits: usize,
-) -> Result<Told> {
+) -> Result<Separation> {
     Telling::new(rows, (model, units), (noise, releases))?.ask(question, refits)
 }
 
@@ -113,7 +113,7 @@ impl<'a> Telling<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn ask(&self, question: &Question, refits: usize) -> Result<Told> {
+    pub fn ask(&self, question: &Question, refits: usize) -> Result<Separation> {
         let mut looks = self.look(std::slice::from_ref(question))?;
         let look = looks.first_mut().ok_or(Error::Empty)?;
         self.refine(look, refits)?;
@@ -152,14 +152,14 @@ impl<'a> Telling<'a> {
     ///
     /// # Errors
     /// [`Error::Empty`] for a table without rows.
-    pub fn answer(&self, look: &Look) -> Result<Told> {
+    pub fn answer(&self, look: &Look) -> Result<Separation> {
         let told = summed_up(&look.limits, look.candidates.len(), self.releases)?;
-        Ok(Told { refitted: look.refitted, ..told })
+        Ok(Separation { refitted: look.refitted, ..told })
     }
 }
 
 /// What the limits of every record come to.
-pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Told> {
+pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Result<Separation> {
     let delta: Vec<f64> = limits.iter().map(|l| l.most).collect();
     // Of records that may be told for certain one that is, and the first of those.
     let rank = |l: &Limits| (l.most, l.certain.is_some());
@@ -174,7 +174,7 @@ pub(super) fn summed_up(limits: &[Limits], levels: usize, releases: u32) -> Resu
     let mut sorted = delta.clone();
     let middle = sorted.len() / 2;
     let (_, median, _) = sorted.select_nth_unstable_by(middle, f64::total_cmp);
-    Ok(Told {
+    Ok(Separation {
         worst: two_values(largest, releases),
         worst_row: worst_row as u64,
         worst_pair: limits[worst_row].pair.map(|k| k as usize),
@@ -209,10 +209,10 @@ impl Look {
 
 impl Models<'_> {
     /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
-    fn limits(&self, found: &[Option<(&[f64], f64)>]) -> Limits {
-        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, found.len().clamp(1, 2) as u32 - 1]);
-        for (i, a) in found.iter().enumerate() {
-            for (j, b) in found[..i].iter().enumerate() {
+    fn limits(&self, models: &[Option<(&[f64], f64)>]) -> Limits {
+        let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, models.len().clamp(1, 2) as u32 - 1]);
+        for (i, a) in models.iter().enumerate() {
+            for (j, b) in models[..i].iter().enumerate() {
                 let apart = match (a, b) {
                     (Some((a, ea)), Some((b, eb))) => {
                         let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
@@ -236,9 +236,9 @@ impl Models<'_> {
         &self,
         record: &Record,
         candidates: &[Candidate],
-        found: &[Option<(&[f64], f64)>],
+        models: &[Option<(&[f64], f64)>],
     ) -> Limits {
-        let limits = self.limits(found);
+        let limits = self.limits(models);
         let (_, x, y, _) = record;
         let certain = limits.most.is_infinite().then(|| match self.shows_in_units(x, *y, candidates) {
             true => Certainty::Units,
@@ -268,10 +268,11 @@ fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> 
     }
     let records = records(rows, &order)?;
     let placed = placed(&records, &look.candidates);
-    let found = models.refit(rows, &jobs(&records, &placed))?;
-    for (record, found) in records.iter().zip(found.chunks_exact(look.candidates.len())) {
-        let found: Vec<_> = found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &found);
+    let fitted = models.refit(rows, &jobs(&records, &placed))?;
+    for (record, fitted) in records.iter().zip(fitted.chunks_exact(look.candidates.len())) {
+        let fitted: Vec<_> =
+            fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &fitted);
     }
     Ok(())
 }
@@ -298,11 +299,11 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
         let records = records(rows, &round)?;
         let placed = placed(&records, candidates);
         let jobs = jobs(&records, &placed);
-        let found = models.refit(rows, &jobs)?;
-        for (record, found) in records.iter().zip(found.chunks_exact(candidates.len())) {
-            let found: Vec<_> =
-                found.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-            limits[record.0 as usize] = models.exact_limits(record, candidates, &found);
+        let fitted = models.refit(rows, &jobs)?;
+        for (record, fitted) in records.iter().zip(fitted.chunks_exact(candidates.len())) {
+            let fitted: Vec<_> =
+                fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
+            limits[record.0 as usize] = models.exact_limits(record, candidates, &fitted);
         }
         *refitted += round.len();
     }

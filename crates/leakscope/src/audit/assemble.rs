@@ -27,7 +27,7 @@ const LISTED: usize = 25;
 const STAND_OUT: f64 = 3.0;
 
 /// Everything that an audit is made from.
-pub(super) struct Found<'a> {
+pub(super) struct AuditParts<'a> {
     pub(super) request: &'a Request,
     pub(super) encoding: &'a Encoding,
     pub(super) facts: Facts,
@@ -42,16 +42,16 @@ pub(super) struct Found<'a> {
     pub(super) seed: Option<u64>,
     pub(super) utility: Option<Cost>,
     pub(super) score: Option<Scored>,
-    pub(super) secret: Option<leakscope_report::bound::Found>,
+    pub(super) secret: Option<leakscope_report::bound::SecretBounds>,
     pub(super) timings: Timings,
 }
 
-impl Found<'_> {
+impl AuditParts<'_> {
     /// The unit of an attribute: as it was asked for, or as its values are written.
     fn unit_of(&self, a: &Attribute) -> Option<String> {
-        let asked = self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone());
+        let chosen = self.request.units.iter().find(|(n, _)| *n == a.name).map(|(_, u)| u.clone());
         // An error of a date is in days, since whenever they are counted.
-        asked.or_else(|| a.unit.as_deref().map(|u| u.split(" since ").next().unwrap_or(u).to_owned()))
+        chosen.or_else(|| a.unit.as_deref().map(|u| u.split(" since ").next().unwrap_or(u).to_owned()))
     }
 
     /// The audit.

@@ -78,11 +78,11 @@ fn described(encoding: &Encoding, model: &Model, geometry: &Geometry) -> report:
 /// How far given coefficients are from the minimiser, and which of them most.
 pub(super) fn distance(
     names: &[String],
-    (given, best): (&[f64], &[f64]),
+    (used, best): (&[f64], &[f64]),
     relative: f64,
     excess_objective: f64,
 ) -> report::Distance {
-    let differences = given.iter().zip(best).map(|(a, b)| (a - b).abs());
+    let differences = used.iter().zip(best).map(|(a, b)| (a - b).abs());
     let (at, largest) =
         differences.enumerate().fold((0, 0.0), |most, (j, d)| if d > most.1 { (j, d) } else { most });
     report::Distance { relative, largest, largest_name: names[at].clone(), excess_objective }

@@ -134,8 +134,8 @@ pub(super) fn named<P: Measures>(
     };
     let slots = slots.iter().map(|s| (s.free, s.constrained)).collect();
     let measuring = Measuring { pass, slots, series: series.names.clone(), schema };
-    let found = labelled::run(&measuring, rows, writer)?;
-    Ok((found, series, measuring.pass))
+    let total = labelled::run(&measuring, rows, writer)?;
+    Ok((total, series, measuring.pass))
 }
 
 /// [`named`], with the records in a table of the folder where there is one.
@@ -152,9 +152,9 @@ pub(super) fn recorded<T>(
         return measure(Records::Elsewhere(schema));
     }
     let mut writer = folder.table("records", schema)?.keeping(rows.len(), EXPLORED);
-    let found = measure(Records::Here(&mut writer))?;
+    let total = measure(Records::Here(&mut writer))?;
     pending.tables([writer]);
-    Ok(found)
+    Ok(total)
 }
 
 /// Measures every record.

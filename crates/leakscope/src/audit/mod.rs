@@ -36,7 +36,7 @@ use leakscope_core::fisher::Directions;
 use leakscope_core::glm::{self, Fit, Minimiser, ModelKind};
 use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
-use leakscope_report::bound::Found;
+use leakscope_report::bound::SecretBounds;
 use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Stage, Subset, Table};
 use scaling::Spread;
 use std::time::Instant;
@@ -166,7 +166,7 @@ pub fn run(
     let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
 
-    let found = assemble::Found {
+    let parts = assemble::AuditParts {
         request,
         encoding,
         facts: facts::of_glm(encoding, &model, geometry, &sets)?,
@@ -184,7 +184,7 @@ pub fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
+    Ok(Outcome { audit: crate::output::complete(parts.audit())?, pending })
 }
 
 /// Noise vectors and draws of the panel about a secret.
@@ -197,7 +197,7 @@ fn guessed(
     minimiser: Option<&Minimiser>,
     name: &str,
     (sigma, shaped): (f64, Option<&UnitShape>),
-) -> Result<Found> {
+) -> Result<SecretBounds> {
     let Some(minimiser) = minimiser else {
         let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
         return Err(Failure::option("secret", message));
@@ -221,8 +221,8 @@ fn guessed(
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let penalty = penalty(request);
     let best = glm::fit(rows, request.glm()?, penalty).map_err(|e| explain(e, encoding, request.l2))?;
-    let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
-    let w = match_coefficients(given, encoding)?;
+    let Some(coefficients) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
+    let w = match_coefficients(coefficients, encoding)?;
     let fit =
         glm::evaluate(rows, request.glm()?, penalty, &w).map_err(|e| explain(e, encoding, request.l2))?;
     Ok(Model { fit, best: Some(best) })

@@ -1,6 +1,6 @@
 //! What the user should know of an audit, and what its numbers rest on, in whole sentences.
 
-use super::assemble::Found;
+use super::assemble::AuditParts;
 use crate::remarks::{left_out, listed, of_data};
 use leakscope_core::glm::ModelKind;
 use leakscope_report::choice::ScalingMode;
@@ -21,7 +21,7 @@ pub(super) fn away_from_minimiser(relative: f64) -> Option<String> {
     })
 }
 
-impl Found<'_> {
+impl AuditParts<'_> {
     /// Things the user should know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.facts.warnings.clone();
@@ -128,7 +128,7 @@ impl Found<'_> {
     }
 }
 
-impl Found<'_> {
+impl AuditParts<'_> {
     /// What of the encoding counts and what is taken as public.
     fn scaling_in_words(&self) -> String {
         match &self.scaling {

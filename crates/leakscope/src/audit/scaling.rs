@@ -58,6 +58,17 @@ pub(super) enum Spread<'a> {
     Shaped(&'a Gaussian),
 }
 
+impl Spread<'_> {
+    /// What is released under it; a covariance has its own scale.
+    pub(super) fn release(&self, request: &Request) -> Release {
+        let sigma = match self {
+            Self::Isotropic(sigma) => *sigma,
+            Self::Shaped(_) => 1.0,
+        };
+        Release { sigma, releases: request.releases, label_secret: request.label_secret }
+    }
+}
+
 fn depth(fit: &Fit) -> Depth {
     let work = fit.n as f64 * (fit.w.len() as f64).powi(2);
     if work <= EXACT_UP_TO { Depth::Exact } else { Depth::Bounded }
@@ -96,11 +107,7 @@ pub(super) fn prepare(
     directions: &[Directions],
     spread: Spread<'_>,
 ) -> Result<Prepared> {
-    let sigma = match spread {
-        Spread::Isotropic(sigma) => sigma,
-        Spread::Shaped(_) => 1.0,
-    };
-    let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+    let release = spread.release(request);
     let explained = |e| explain(e, encoding, request.l2);
     let geometry = match spread {
         Spread::Isotropic(_) => Geometry::new(fit, directions, release),

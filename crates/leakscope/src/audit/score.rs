@@ -35,7 +35,7 @@ pub(crate) trait Scores: Pass {
     const LABELLED: &'static str;
 
     /// η of all, and the points of largest η.
-    fn found(state: &Self::State) -> (&Distribution, &Extremes);
+    fn eta_and_extremes(state: &Self::State) -> (&Distribution, &Extremes);
 
     /// η, dFIL, loss and gradient norm of the points of the last block.
     fn last(state: &Self::State) -> [&[f64]; 4];
@@ -44,7 +44,7 @@ pub(crate) trait Scores: Pass {
 impl Scores for Score<'_> {
     const LABELLED: &'static str = "points, scored and named";
 
-    fn found(state: &Self::State) -> (&Distribution, &Extremes) {
+    fn eta_and_extremes(state: &Self::State) -> (&Distribution, &Extremes) {
         (&state.eta, &state.most)
     }
 
@@ -57,7 +57,7 @@ impl Scores for Score<'_> {
 impl Scores for SoftmaxScore<'_> {
     const LABELLED: &'static str = "points of a softmax model, scored and named";
 
-    fn found(state: &Self::State) -> (&Distribution, &Extremes) {
+    fn eta_and_extremes(state: &Self::State) -> (&Distribution, &Extremes) {
         (&state.eta, &state.most)
     }
 
@@ -87,7 +87,7 @@ pub(crate) struct NamedScores<P: Scores> {
 
 impl<P: Scores> NamedScores<P> {
     fn rows(&self) -> Vec<u64> {
-        P::found(&self.scores).1.records().iter().map(|r| r.row).collect()
+        P::eta_and_extremes(&self.scores).1.records().iter().map(|r| r.row).collect()
     }
 }
 
@@ -183,7 +183,7 @@ pub(super) fn score<P: Scores>(
     let scoring = Scoring { pass: scoring(labelled), training: training_quantiles(&measured.eta), schema };
     let NamedScores { scores, names } = labelled::run(&scoring, &rows, writer.as_mut())?;
     pending.tables(writer);
-    let (eta, most) = P::found(&scores);
+    let (eta, most) = P::eta_and_extremes(&scores);
     let (eta, most) = (eta.clone(), most.clone());
     Ok(Some(Scored { files: file_names(&table), labelled, eta, most, names, dropped: rows.rows_dropped() }))
 }

@@ -17,8 +17,8 @@ use crate::model::{Loaded, class_names, coefficient_names, penalty};
 use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
+use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::softmax::{SoftmaxEta, SoftmaxGeometry};
-use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::softmax::{
     self, SoftmaxFit, TOLERANCE, contrasts, expected_accuracy, expected_accuracy_under,
 };
@@ -108,7 +108,7 @@ pub(super) fn run(
     timings.tell = clock.elapsed().as_secs_f64();
     let scaling =
         prepared.counting.map(|replaces| scaling::effect(encoding, replaces, true, measured.scaling));
-    let found = assemble::Found {
+    let parts = assemble::AuditParts {
         request,
         encoding,
         facts: facts(encoding, &model, &prepared.geometry, sums)?,
@@ -126,7 +126,7 @@ pub(super) fn run(
         secret,
         timings,
     };
-    Ok(Outcome { audit: crate::output::complete(found.audit())?, pending })
+    Ok(Outcome { audit: crate::output::complete(parts.audit())?, pending })
 }
 
 /// The noise that meets the request's target on a fitted model, and what it achieves there.
@@ -135,8 +135,8 @@ pub(super) fn solve(request: &Request, loaded: &Loaded, fit: &SoftmaxFit) -> Res
     let (slots, directions) = attribute_directions(encoding);
     let exposure = |sigma: f64, attribute: &str| {
         let prepared = prepare(request, encoding, fit, &directions, Spread::Isotropic(sigma))?;
-        let (found, _) = measured(rows, &prepared, &slots, Records::None)?;
-        exposure_in_own_units(attribute, encoding, &slots, &found)
+        let (tally, _) = measured(rows, &prepared, &slots, Records::None)?;
+        exposure_in_own_units(attribute, encoding, &slots, &tally)
     };
     let eta = |sigma: f64| {
         eta_distribution(&prepare(request, encoding, fit, &directions, Spread::Isotropic(sigma))?, rows)
@@ -153,8 +153,8 @@ pub(super) fn solve(request: &Request, loaded: &Loaded, fit: &SoftmaxFit) -> Res
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {
     let explained = |e| explain(e, encoding, request.l2);
     let best = softmax::fit(rows, penalty(request), request.max_classes).map_err(explained)?;
-    let Some(given) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
-    let w = match_named(given, &coefficient_names(encoding))?;
+    let Some(coefficients) = &request.coefficients else { return Ok(Model { fit: best, best: None }) };
+    let w = match_named(coefficients, &coefficient_names(encoding))?;
     let fit = softmax::evaluate(rows, penalty(request), &w, request.max_classes).map_err(explained)?;
     Ok(Model { fit, best: Some(best) })
 }
@@ -166,11 +166,7 @@ fn prepare(
     directions: &[Directions],
     spread: Spread<'_>,
 ) -> Result<Prepared> {
-    let sigma = match spread {
-        Spread::Isotropic(sigma) => sigma,
-        Spread::Shaped(_) => 1.0,
-    };
-    let release = Release { sigma, releases: request.releases, label_secret: request.label_secret };
+    let release = spread.release(request);
     let explained = |e| explain(e, encoding, request.l2);
     let geometry = match spread {
         Spread::Isotropic(_) => SoftmaxGeometry::new(fit, directions, release),
@@ -222,18 +218,18 @@ fn utility(test: &TestRows, fit: &SoftmaxFit, measured: &Measured, chosen: &Chos
     let on_grid = sigmas.len();
     sigmas.extend([0.0, sigma]);
     let factor = chosen.factor();
-    let found = match factor.is_empty() {
+    let scores = match factor.is_empty() {
         true => expected_accuracy(rows, &fit.w, fit.classes, &sigmas)?,
         false => expected_accuracy_under(rows, &fit.w, fit.classes, (&sigmas, &factor))?,
     };
     let utility = report::Utility {
         metric: Metric::Accuracy.into(),
         higher_is_better: true,
-        rows: found.rows,
-        without_noise: found.values[on_grid],
-        at_sigma: found.values[on_grid + 1],
-        constant_model: found.constant_model,
-        points: points(&sigmas[..on_grid], &found.values, sigma, measured),
+        rows: scores.rows,
+        without_noise: scores.values[on_grid],
+        at_sigma: scores.values[on_grid + 1],
+        constant_model: scores.constant_model,
+        points: points(&sigmas[..on_grid], &scores.values, sigma, measured),
     };
     Ok(Cost { utility, warnings: of_test(rows, test.own_file) })
 }
@@ -298,7 +294,7 @@ fn label_variances(counts: &[u64]) -> Vec<f64> {
     (0..k).map(|l| 0.5 * (moment(l, 2) - moment(l, 1).powi(2)).max(0.0)).collect()
 }
 
-fn by_class(encoding: &Encoding, found: &[OfClass], label_secret: bool) -> Vec<report::Class> {
+fn by_class(encoding: &Encoding, classes: &[OfClass], label_secret: bool) -> Vec<report::Class> {
     let names = class_names(encoding).unwrap_or_default();
     let class = |(name, of): (String, &OfClass)| {
         let n = of.eta.count();
@@ -313,5 +309,5 @@ fn by_class(encoding: &Encoding, found: &[OfClass], label_secret: bool) -> Vec<r
             label_eta_max: label_secret.then_some(of.label.max),
         }
     };
-    names.into_iter().zip(found).map(class).collect()
+    names.into_iter().zip(classes).map(class).collect()
 }

@@ -34,14 +34,14 @@ pub(super) fn bought(
     request: &Request,
     loaded: &Loaded,
     options: &Options,
-    found: &Balanced<Minimiser>,
+    outcome: &Balanced<Minimiser>,
 ) -> Result<Bought> {
     if !noise.is_shaped() {
         let message =
             "what it buys beside balancing is compared with ⟨noise_shape=shaped⟩ or ⟨noise_shape=optimal⟩";
         return Err(Failure::option("noise_shape", message));
     }
-    let asked = noise.asked(&loaded.encoding, request.label_secret, None)?;
+    let goal_targets = noise.goal_targets(&loaded.encoding, request.label_secret, None)?;
     let plain = loaded.minimiser(request)?;
     let fail = |e| failed(e, &loaded.encoding, request.l2);
     let of = |shape, cost: Option<Vec<f64>>| core::Request {
@@ -49,7 +49,7 @@ pub(super) fn bought(
         gap: noise.gap,
         shape_budget: noise.shape_budget,
         cost,
-        ..core::Request::new(asked.targets.clone(), shape)
+        ..core::Request::new(goal_targets.targets.clone(), shape)
     };
     let isotropic = design(&loaded.rows, &plain, &of(Shape::Isotropic, None)).map_err(fail)?;
     let a = isotropic.cost_matrix.clone();
@@ -62,10 +62,15 @@ pub(super) fn bought(
     let under = |weights: &[f64], fit: &Minimiser, shape| -> Result<core::Design> {
         design(&Reweighted::new(&loaded.rows, weights)?, fit, &of(shape, Some(a.clone()))).map_err(fail)
     };
-    let alone = under(&found.weights, &found.fit, Shape::Isotropic)?;
+    let alone = under(&outcome.weights, &outcome.fit, Shape::Isotropic)?;
     let mut gains = vec![
         Gain { balanced: false, shape: Shape::Isotropic, weights: 0.0, noise: isotropic.exact_cost },
-        Gain { balanced: true, shape: Shape::Isotropic, weights: away(&found.fit), noise: alone.exact_cost },
+        Gain {
+            balanced: true,
+            shape: Shape::Isotropic,
+            weights: away(&outcome.fit),
+            noise: alone.exact_cost,
+        },
         Gain { balanced: false, shape: noise.shape, weights: 0.0, noise: shaped.exact_cost },
     ];
     // Weights for the shape, a shape for the weights.
@@ -89,5 +94,5 @@ pub(super) fn bought(
         held = next.noise;
     }
     gains.extend(best);
-    Ok(Bought { goals: asked.goals, rounds, gains })
+    Ok(Bought { goals: goal_targets.goals, rounds, gains })
 }

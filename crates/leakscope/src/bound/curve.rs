@@ -1,13 +1,13 @@
 //! Curves that need no table: advantage against ε for several numbers of candidates (Guo fig. 2), and every bound
 //! against the noise beside the optimal attack (Guo fig. 3).
 
-use super::{Seen, empty, run};
+use super::{Observation, empty, run};
 use crate::{Failure, Result};
 use leakscope_core::bound::table::{Optimal, Simulation};
 use leakscope_core::bound::{Encodings, Prior, fano};
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use leakscope_core::dp::{Adjacency, Mechanism, gaussian};
-use leakscope_report::bound::{Found, Row};
+use leakscope_report::bound::{Row, SecretBounds};
 use leakscope_report::figure::{Axis, Figure, Level, Series};
 use leakscope_report::format;
 use leakscope_report::words;
@@ -31,7 +31,7 @@ const DRAWN: [Theorem; 11] = [
 pub const FIG_2: [u64; 7] = [2, 10, 100, 1_000, 100_000, 10_000_000, 10_000_000_000];
 
 /// Advantage against the ε of (1, ε)-Rényi DP, one curve for each number of equally likely candidates.
-pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
+pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<SecretBounds> {
     if let Some(e) = epsilons.iter().find(|e| !(**e >= 0.0 && e.is_finite())) {
         return Err(Failure::option("at", format!("{e}: ε is a number, not negative")));
     }
@@ -58,7 +58,7 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
         chosen: None,
     };
     let half = |s: &Series| s.points.iter().rev().find(|p| p.y < 0.5).map(|p| p.x);
-    let said = figure.series.iter().map(|s| match half(s) {
+    let sentences = figure.series.iter().map(|s| match half(s) {
         Some(e) => format!(
             "{}: the advantage is below one half up to ε = {} (of those drawn).",
             s.name,
@@ -66,8 +66,8 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<Found> {
         ),
         None => format!("{}: the advantage is not below one half at any ε that is drawn.", s.name),
     });
-    let (said, setting) = (said.collect(), "any mechanism with Rényi DP at order 1".to_owned());
-    Ok(Found { said, figures: vec![figure], ..empty(setting) })
+    let (sentences, setting) = (sentences.collect(), "any mechanism with Rényi DP at order 1".to_owned());
+    Ok(SecretBounds { said: sentences, figures: vec![figure], ..empty(setting) })
 }
 
 /// What varies along the horizontal axis.
@@ -88,10 +88,10 @@ impl Varied {
         }
     }
 
-    fn seen(&self, value: f64) -> Seen {
+    fn observation(&self, value: f64) -> Observation {
         match self {
-            Self::Sigma(encodings) => Seen::Gaussian { encodings: encodings.clone(), sigma: value },
-            Self::Noise => Seen::RandomisedResponse { noise: value },
+            Self::Sigma(encodings) => Observation::Gaussian { encodings: encodings.clone(), sigma: value },
+            Self::Noise => Observation::RandomisedResponse { noise: value },
         }
     }
 
@@ -122,15 +122,15 @@ pub fn against_noise(
     values: &[f64],
     delta: f64,
     simulation: Option<Simulation>,
-) -> Result<Found> {
-    let mut points: Vec<(f64, Found)> = vec![];
+) -> Result<SecretBounds> {
+    let mut points: Vec<(f64, SecretBounds)> = vec![];
     let mut epsilons = vec![];
     for &value in values {
-        points.push((value, run(prior, &varied.seen(value), simulation)?));
+        points.push((value, run(prior, &varied.observation(value), simulation)?));
         epsilons.push((value, varied.epsilon(prior, value, delta)?));
     }
-    let advantage = |found: &Found, theorem: Theorem| -> Option<Bound> {
-        let row: &Row = found.bounds.iter().find(|b| b.name == theorem)?;
+    let advantage = |bounds: &SecretBounds, theorem: Theorem| -> Option<Bound> {
+        let row: &Row = bounds.bounds.iter().find(|b| b.name == theorem)?;
         Some(Bound::share_at_most(row.advantage, theorem))
     };
     let mut series = vec![];
@@ -178,8 +178,8 @@ pub fn against_noise(
         Varied::Sigma(_) => "encodings plus Gaussian noise",
         Varied::Noise => "randomised response",
     };
-    Ok(Found {
-        said: said(prior, &points),
+    Ok(SecretBounds {
+        said: middle_sentence(prior, &points),
         candidates: Some(prior.candidates()),
         most_likely: Some(prior.most_likely()),
         figures,
@@ -189,10 +189,10 @@ pub fn against_noise(
 }
 
 /// The middle of the curve in a sentence.
-fn said(prior: &Prior, points: &[(f64, Found)]) -> Vec<String> {
-    let Some((x, found)) = points.get(points.len() / 2) else { return vec![] };
-    let Some(best) = found.bounds.first() else { return vec![] };
-    let attack = match &found.optimal {
+fn middle_sentence(prior: &Prior, points: &[(f64, SecretBounds)]) -> Vec<String> {
+    let Some((x, bounds)) = points.get(points.len() / 2) else { return vec![] };
+    let Some(best) = bounds.bounds.first() else { return vec![] };
+    let attack = match &bounds.optimal {
         Some(Optimal::Exact(v)) => format!("; the best attack achieves {}", format::share(*v)),
         Some(Optimal::Observed(o)) => format!("; the best attack was observed at {}", format::share(o.value)),
         None => String::new(),
@@ -209,8 +209,8 @@ fn said(prior: &Prior, points: &[(f64, Found)]) -> Vec<String> {
 }
 
 /// The optimal attack: observed where it was simulated, measured where there is a closed form.
-fn attack(prior: &Prior, points: &[(f64, Found)]) -> Series {
-    let observed = |(x, f): &(f64, Found)| match &f.optimal {
+fn attack(prior: &Prior, points: &[(f64, SecretBounds)]) -> Series {
+    let observed = |(x, f): &(f64, SecretBounds)| match &f.optimal {
         Some(Optimal::Observed(o)) => {
             // Not clamped at zero: an unlucky simulation may fall below the guess.
             let p = prior.most_likely();
@@ -220,7 +220,7 @@ fn attack(prior: &Prior, points: &[(f64, Found)]) -> Series {
         }
         _ => None,
     };
-    let exact = |(x, f): &(f64, Found)| match &f.optimal {
+    let exact = |(x, f): &(f64, SecretBounds)| match &f.optimal {
         Some(Optimal::Exact(v)) => Some((*x, prior.advantage(*v))),
         _ => None,
     };

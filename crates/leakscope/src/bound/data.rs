@@ -24,7 +24,7 @@ use leakscope_core::glm::{Family, Minimiser, ModelKind};
 use leakscope_core::pass;
 use leakscope_core::rows::Rows;
 use leakscope_report::attack as attacks;
-use leakscope_report::bound::{CurvePoint, Estimation, Found, FromData, MostExposed, Typical};
+use leakscope_report::bound::{CurvePoint, Estimation, FromData, MostExposed, SecretBounds, Typical};
 use leakscope_report::format;
 use leakscope_table::{Hooks, Kind};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Default for Bounding {
 pub const FIG_4: [Attacker; 3] = [Attacker::WhiteBoxPrior, Attacker::WhiteBox, Attacker::Informed];
 
 /// Reads the table, fits the model and bounds its secret.
-pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<Found> {
+pub fn run(request: &Request, bounding: &Bounding, hooks: &Hooks) -> Result<SecretBounds> {
     let loaded = model::load(request, hooks)?;
     let fit = loaded.minimiser(request)?;
     let shaped = loaded.shape(request, &fit, hooks)?;
@@ -115,8 +115,8 @@ impl Game {
         playing.check()?;
         let (secret, mut candidates) = attack::secret(request, &playing, loaded)?;
         let prior = match &bounding.prior {
-            None => Prior::given(secret.prior().to_vec())?,
-            Some(p) if p.len() == candidates.len() => Prior::given(p.clone())?,
+            None => Prior::from_probabilities(secret.prior().to_vec())?,
+            Some(p) if p.len() == candidates.len() => Prior::from_probabilities(p.clone())?,
             Some(p) => {
                 let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
                 return Err(Failure::option(
@@ -181,7 +181,7 @@ pub(crate) fn of_model(
     fit: &Minimiser,
     bounding: &Bounding,
     shaped: Option<&UnitShape>,
-) -> Result<Found> {
+) -> Result<SecretBounds> {
     // Noise that was made for its targets has its own scale.
     let sigma = bounding.sigma.or(shaped.filter(|_| bounding.sigmas.is_empty()).map(|s| s.sigma));
     let bounding = &Bounding { sigma, ..bounding.clone() };
@@ -204,30 +204,10 @@ pub(crate) fn of_model(
     let Some(most) = records.most_exposed() else {
         return Err(Failure::option("secret", "no record has one of the values"));
     };
-    let removal = match fit {
-        Minimiser::Glm(fit) if fit.family == Family::Linear => {
-            let all = removal_distances(&loaded.rows, fit, shape).map_err(fail)?;
-            Some(all.into_iter().fold(0.0, f64::max))
-        }
-        Minimiser::Glm(_) | Minimiser::Softmax(_) => None,
-    };
-    let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
-        true => gaussian::epsilon(distance / sigma, bounding.delta),
-        false => Ok(0.0),
-    };
-    let mut curve = vec![];
-    for (mut at, &sigma) in records.at_sigmas()?.into_iter().zip(&sigmas) {
-        let secret = epsilon(most.distance, at.sigma)?;
-        let removed = removal.map(|d| epsilon(d, at.sigma)).transpose()?;
-        at.sigma = sigma;
-        curve.push(CurvePoint::of(&at, secret, removed));
-    }
+    let removal = largest_removal(loaded, fit, shape).map_err(fail)?;
+    let curve = curve(&records, (most.distance, removal), &sigmas, bounding.delta)?;
     let mut warnings = shaped.map(UnitShape::remarks).unwrap_or_default();
     let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
-    if left_out > 0 {
-        let what = format::counted(left_out, "record");
-        warnings.push(format!("{what} have a value of {} that is none of the candidates.", bounding.secret));
-    }
     let chosen = bounding.sigma.and_then(|s| curve.iter().find(|p| p.sigma == s));
     let most_exposed = match chosen {
         Some(at) => {
@@ -243,19 +223,7 @@ pub(crate) fn of_model(
         None => (vec![], None),
     };
     let scaled = scaling::of_secret(request, &loaded.encoding, &bounding.secret) == SecretScaling::Given;
-    if scaled {
-        warnings.push(format!(
-            "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
-             an attacker may use beyond these bounds. Scale by public ⟨bounds⟩ with ⟨scale=bounds⟩.",
-            bounding.secret
-        ));
-    }
-    if game.secret.is_binned() {
-        warnings.push(format!(
-            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
-            bounding.secret
-        ));
-    }
+    warnings.extend(limits_of_game(bounding, left_out, scaled, game.secret.is_binned()));
     let data = FromData {
         scaling_given: scaled,
         binned: game.secret.is_binned(),
@@ -273,14 +241,7 @@ pub(crate) fn of_model(
         delta: bounding.delta,
         seconds: clock.elapsed().as_secs_f64(),
     };
-    let many = request.releases > 1;
-    let setting = format!(
-        "{} with Gaussian noise {}{}",
-        loaded.subject(request).family.name(),
-        if shape.is_some() { "that has a shape" } else { "on every coefficient" },
-        if many { format!(", released {} times", request.releases) } else { String::new() }
-    );
-    crate::output::complete(Found {
+    crate::output::complete(SecretBounds {
         candidates: Some(game.prior.candidates()),
         most_likely: Some(game.prior.most_likely()),
         sigma: bounding.sigma,
@@ -293,8 +254,81 @@ pub(crate) fn of_model(
         seed: (simulation.is_some() || !bounding.attacks.is_empty()).then_some(loaded.seed),
         warnings,
         redact: request.redact,
-        ..empty(setting)
+        ..empty(setting(request, loaded, shape.is_some()))
     })
+}
+
+/// How far the removal of a record moves a linear model at most; unknown for others.
+fn largest_removal(
+    loaded: &Loaded,
+    fit: &Minimiser,
+    shape: Option<&Noise>,
+) -> leakscope_core::Result<Option<f64>> {
+    match fit {
+        Minimiser::Glm(fit) if fit.family == Family::Linear => {
+            let all = removal_distances(&loaded.rows, fit, shape)?;
+            Ok(Some(all.into_iter().fold(0.0, f64::max)))
+        }
+        Minimiser::Glm(_) | Minimiser::Softmax(_) => Ok(None),
+    }
+}
+
+/// The bounds at every noise, with the ε of the most exposed secret and of a removed record beside them.
+fn curve(
+    records: &RecordBounds,
+    (secret, removal): (f64, Option<f64>),
+    sigmas: &[f64],
+    delta: f64,
+) -> Result<Vec<CurvePoint>> {
+    let epsilon = |distance: f64, sigma: f64| match distance > 0.0 {
+        true => gaussian::epsilon(distance / sigma, delta),
+        false => Ok(0.0),
+    };
+    let mut curve = vec![];
+    for (mut at, &sigma) in records.at_sigmas()?.into_iter().zip(sigmas) {
+        let of_secret = epsilon(secret, at.sigma)?;
+        let of_removal = removal.map(|d| epsilon(d, at.sigma)).transpose()?;
+        at.sigma = sigma;
+        curve.push(CurvePoint::of(&at, of_secret, of_removal));
+    }
+    Ok(curve)
+}
+
+/// What the bounds leave out: records without a candidate, scaling by the data, the inside of bins.
+fn limits_of_game(bounding: &Bounding, left_out: u64, scaled: bool, binned: bool) -> Vec<String> {
+    let mut warnings = vec![];
+    if left_out > 0 {
+        let records_left_out = format::counted(left_out, "record");
+        warnings.push(format!(
+            "{records_left_out} have a value of {} that is none of the candidates.",
+            bounding.secret
+        ));
+    }
+    if scaled {
+        warnings.push(format!(
+            "The scaling of columns is read off the records and taken as given here: another value of {} would move it too, which \
+             an attacker may use beyond these bounds. Scale by public ⟨bounds⟩ with ⟨scale=bounds⟩.",
+            bounding.secret
+        ));
+    }
+    if binned {
+        warnings.push(format!(
+            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
+            bounding.secret
+        ));
+    }
+    warnings
+}
+
+/// What the attacker sees, in words.
+fn setting(request: &Request, loaded: &Loaded, shaped: bool) -> String {
+    let many = request.releases > 1;
+    format!(
+        "{} with Gaussian noise {}{}",
+        loaded.subject(request).family.name(),
+        if shaped { "that has a shape" } else { "on every coefficient" },
+        if many { format!(", released {} times", request.releases) } else { String::new() }
+    )
 }
 
 /// Noise scales, in order: those given, or sixteen around what the secret leaks, and the chosen one.
@@ -304,8 +338,8 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
         (_, false) => bounding.sigmas.clone(),
         (true, true) => attack::default_sigmas(&bounding.secret, mean_eta)?,
     };
-    let given = bounding.sigma.map(|s| ("sigma", s));
-    for (flag, sigma) in given.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
+    let chosen = bounding.sigma.map(|s| ("sigma", s));
+    for (flag, sigma) in chosen.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
             return Err(Failure::option(flag, format!("{}: expected a positive number", shown(sigma))));
         }
@@ -375,15 +409,15 @@ fn estimates(
         eta.iter().map(|e| (e / (sigma * a.scale)).powi(2)).sum::<f64>() / eta.len().max(1) as f64;
     let number = a.kind == Kind::Number;
     let unit = if number { "in the column's units" } else { "of an indicator, 0 or 1" };
-    let what = "unbiased estimate, record that leaks most";
-    let bounds = vec![Estimation::of(what, estimation::deviation(largest, a.scale), unit)];
+    let attacker = "unbiased estimate, record that leaks most";
+    let bounds = vec![Estimation::of(attacker, estimation::deviation(largest, a.scale), unit)];
     let mut typical = vec![];
     if number {
         let spread = a.population_sd;
-        let what =
+        let attacker =
             format!("any estimate, over records, knowing the population (±{})", format::number(spread));
         let error = estimation::typical_deviation(information, spread);
-        typical.push(Typical { what, error, unit: unit.into() });
+        typical.push(Typical { what: attacker, error, unit: unit.into() });
     }
     (bounds, typical)
 }

@@ -1,4 +1,4 @@
-//! What any attacker can guess: a secret and what the attacker sees in, a [`Found`] out.
+//! What any attacker can guess: a secret and what the attacker sees in, a [`SecretBounds`] out.
 //!
 //! | module | question |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::Result;
 use leakscope_core::bound::table::{Optimal, Simulation};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds, estimation};
 use leakscope_core::dp::Accountant;
-use leakscope_report::bound::{Estimation, Found, Row, SCHEMA};
+use leakscope_report::bound::{Estimation, Row, SCHEMA, SecretBounds};
 use leakscope_report::format::{self, share, share_at_most};
 use leakscope_report::verdict::of_bound;
 use leakscope_report::words::{self, adjacency, release};
@@ -30,7 +30,7 @@ pub(crate) const DELTA: f64 = 1e-5;
 
 /// What the attacker sees of the secret.
 #[derive(Debug, Clone)]
-pub enum Seen {
+pub enum Observation {
     /// Its encoding plus Gaussian noise.
     Gaussian {
         /// One vector per candidate.
@@ -54,7 +54,7 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl Observation {
     fn channel(&self) -> Channel<'_> {
         match self {
             Self::Gaussian { encodings, sigma } => Channel::Gaussian { encodings, sigma: *sigma },
@@ -88,16 +88,16 @@ impl Seen {
 }
 
 /// An answer as JSON, which says whose it is where it was computed on data.
-pub fn document(found: &Found) -> String {
-    match found.is_owners() {
-        true => leakscope_report::owners_document(found),
-        false => leakscope_report::document(found),
+pub fn document(bounds: &SecretBounds) -> String {
+    match bounds.is_owners() {
+        true => leakscope_report::owners_document(bounds),
+        false => leakscope_report::document(bounds),
     }
 }
 
 /// An empty answer about a setting.
-fn empty(setting: String) -> Found {
-    Found {
+fn empty(setting: String) -> SecretBounds {
+    SecretBounds {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         setting,
@@ -120,41 +120,47 @@ fn empty(setting: String) -> Found {
 }
 
 /// Every bound on a secret with this prior.
-pub fn run(prior: &Prior, seen: &Seen, simulation: Option<Simulation>) -> Result<Found> {
-    let found = bounds(prior, seen.channel(), simulation)?;
-    let sigma = match seen {
-        Seen::Gaussian { sigma, .. } => Some(*sigma),
-        Seen::RandomisedResponse { .. } | Seen::Private(_) | Seen::Renyi { .. } => None,
+pub fn run(prior: &Prior, observation: &Observation, simulation: Option<Simulation>) -> Result<SecretBounds> {
+    let table = bounds(prior, observation.channel(), simulation)?;
+    let sigma = match observation {
+        Observation::Gaussian { sigma, .. } => Some(*sigma),
+        Observation::RandomisedResponse { .. } | Observation::Private(_) | Observation::Renyi { .. } => None,
     };
-    crate::output::complete(Found {
-        candidates: Some(found.candidates),
-        most_likely: Some(found.most_likely),
+    crate::output::complete(SecretBounds {
+        candidates: Some(table.candidates),
+        most_likely: Some(table.most_likely),
         sigma,
-        bounds: found.bounds.iter().map(Row::of).collect(),
-        epsilon: match seen {
-            Seen::Private(accountant) => Some(accountant.epsilon(DELTA)?.upper.min(f64::MAX)),
-            Seen::Gaussian { .. } | Seen::RandomisedResponse { .. } | Seen::Renyi { .. } => None,
+        bounds: table.bounds.iter().map(Row::of).collect(),
+        epsilon: match observation {
+            Observation::Private(accountant) => Some(accountant.epsilon(DELTA)?.upper.min(f64::MAX)),
+            Observation::Gaussian { .. }
+            | Observation::RandomisedResponse { .. }
+            | Observation::Renyi { .. } => None,
         },
-        optimal: found.optimal,
+        optimal: table.optimal,
         seed: simulation.map(|s| s.seed),
-        ..empty(seen.in_words())
+        ..empty(observation.in_words())
     })
 }
 
 /// Bounds on estimates of a number with Fisher information loss `eta`, and with a normal prior of a spread.
-pub fn of_eta(eta: f64, spread: Option<f64>) -> Found {
-    let mut found = empty(format!("a number with information loss η = {}", format::setting(eta)));
+pub fn of_eta(eta: f64, spread: Option<f64>) -> SecretBounds {
+    let mut document = empty(format!("a number with information loss η = {}", format::setting(eta)));
     let unit = "coded units";
-    found.estimation.push(Estimation::of("unbiased estimate", estimation::deviation(eta, 1.0), unit));
+    document.estimation.push(Estimation::of("unbiased estimate", estimation::deviation(eta, 1.0), unit));
     if let Some(spread) = spread {
-        let what = format!("any estimate, by somebody who knows it to ±{}", format::setting(spread));
-        found.estimation.push(Estimation::of(&what, estimation::any_deviation(eta * eta, spread), unit));
+        let attacker = format!("any estimate, by somebody who knows it to ±{}", format::setting(spread));
+        document.estimation.push(Estimation::of(
+            &attacker,
+            estimation::any_deviation(eta * eta, spread),
+            unit,
+        ));
     }
-    found
+    document
 }
 
 /// A screenful of text.
-pub fn summary(f: &Found) -> String {
+pub fn summary(f: &SecretBounds) -> String {
     // What stands in the place of a verdict is among the lines below.
     let mut text = match f.said.is_empty() && !f.bounds.is_empty() {
         true => of_bound(f).lines() + "\n",
@@ -215,7 +221,7 @@ pub fn summary(f: &Found) -> String {
 }
 
 /// What the best attack achieves.
-fn best_attack(f: &Found, text: &mut String) {
+fn best_attack(f: &SecretBounds, text: &mut String) {
     let alone = if f.data.is_some() { " that goes by the model alone" } else { "" };
     match &f.optimal {
         Some(Optimal::Exact(value)) => {
@@ -235,7 +241,7 @@ fn best_attack(f: &Found, text: &mut String) {
 }
 
 /// What attacks on the table did.
-fn attacks(f: &Found, text: &mut String) {
+fn attacks(f: &SecretBounds, text: &mut String) {
     if let Some(d) = &f.data {
         let at = |a: &&leakscope_report::attack::AttackResult| f.sigma.is_none_or(|s| a.sigma == s);
         for a in d.attacks.iter().filter(at) {
@@ -252,7 +258,7 @@ fn attacks(f: &Found, text: &mut String) {
 }
 
 /// The ends of curves that stand without a bound.
-fn curves(f: &Found, text: &mut String) {
+fn curves(f: &SecretBounds, text: &mut String) {
     if !f.figures.is_empty() && f.bounds.is_empty() {
         for s in f.figures.iter().flat_map(|x| &x.series) {
             if let (Some(a), Some(b)) = (s.points.first(), s.points.last()) {

@@ -2,7 +2,7 @@
 
 use super::curve::{FIG_2, Varied, against_epsilon, against_noise};
 use super::data::{self, Bounding, FIG_4};
-use super::{Seen, of_eta, run};
+use super::{Observation, of_eta, run};
 use crate::mechanism::{ReleaseStep, composed, encodings, stated};
 use crate::request::Request;
 use crate::{Failure, Result};
@@ -11,7 +11,7 @@ use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::dp::Adjacency;
 use leakscope_core::error::shown;
-use leakscope_report::bound::Found;
+use leakscope_report::bound::SecretBounds;
 use leakscope_table::{Hooks, ReadOptions, Table};
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +169,7 @@ impl BoundRequest {
 const CONFIDENCE: f64 = 0.99;
 
 /// What any attacker can guess, as the request asks.
-pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
+pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<SecretBounds> {
     args.check()?;
     let counted = counted(args, hooks)?;
     let simulation = (args.trials > 0).then_some(Simulation {
@@ -223,10 +223,14 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<Found> {
             _ => return Err(Failure::option("curve", "noise is drawn for gaussian and randomised-response")),
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
-        let found = against_noise(&prior, &varied, &at, args.delta, simulation)?;
-        return Ok(Found { warnings, counted: is_counted, ..found });
+        let curve = against_noise(&prior, &varied, &at, args.delta, simulation)?;
+        return Ok(SecretBounds { warnings, counted: is_counted, ..curve });
     }
-    Ok(Found { warnings, counted: is_counted, ..run(&prior, &seen(args, kind, &prior)?, simulation)? })
+    Ok(SecretBounds {
+        warnings,
+        counted: is_counted,
+        ..run(&prior, &observation(args, kind, &prior)?, simulation)?
+    })
 }
 
 /// The question about a secret column of a table.
@@ -264,7 +268,7 @@ fn bounding(args: &BoundRequest) -> Result<Bounding> {
 }
 
 /// The curve over ε, which holds whatever has that ε.
-fn epsilon_curve(args: &BoundRequest) -> Result<Found> {
+fn epsilon_curve(args: &BoundRequest) -> Result<SecretBounds> {
     let misplaced = [
         ("mechanism", args.mechanism.is_some(), "the curve holds for every mechanism with that ε"),
         ("encoding", args.encoding.is_some(), "the curve holds for every encoding"),
@@ -283,7 +287,9 @@ fn epsilon_curve(args: &BoundRequest) -> Result<Found> {
 fn stated_prior(args: &BoundRequest) -> Result<Prior> {
     match (args.candidates.as_slice(), args.prior.as_slice()) {
         ([m], []) => Ok(Prior::uniform(*m)?),
-        ([], [_, ..]) => Prior::given(args.prior.clone()).map_err(|e| Failure::option("prior", e)),
+        ([], [_, ..]) => {
+            Prior::from_probabilities(args.prior.clone()).map_err(|e| Failure::option("prior", e))
+        }
         ([], []) => Err(Failure::option(
             "candidates",
             "say how many values the secret has, or ⟨prior⟩ P,… or ⟨data⟩ FILE",
@@ -333,11 +339,11 @@ fn of_mechanisms(args: &BoundRequest) -> [(&'static str, bool); 9] {
 }
 
 /// What the attacker sees, from flags that belong to it and no others.
-fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen> {
+fn observation(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Observation> {
     let need = |flag: &str, value: Option<f64>| {
         value.ok_or_else(|| Failure::option(flag, "this mechanism needs it"))
     };
-    let given = of_mechanisms(args);
+    let flags = of_mechanisms(args);
     let own: &[&str] = match kind {
         MechanismKind::Gaussian => &["sigma"],
         MechanismKind::RandomisedResponse => &["noise"],
@@ -346,15 +352,17 @@ fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen>
         MechanismKind::Composition => &["step", "adjacency"],
         MechanismKind::Renyi => &["alpha", "epsilon"],
     };
-    if let Some((flag, _)) = given.iter().find(|(flag, is)| *is && !own.contains(flag)) {
+    if let Some((flag, _)) = flags.iter().find(|(flag, is)| *is && !own.contains(flag)) {
         return Err(Failure::option(flag, format!("this mechanism has {}", own.join(", "))));
     }
     Ok(match kind {
-        MechanismKind::Gaussian => Seen::Gaussian {
+        MechanismKind::Gaussian => Observation::Gaussian {
             encodings: encodings(args.encoding.as_deref().unwrap_or("one-hot"), prior)?,
             sigma: need("sigma", args.sigma)?,
         },
-        MechanismKind::RandomisedResponse => Seen::RandomisedResponse { noise: need("noise", args.noise)? },
+        MechanismKind::RandomisedResponse => {
+            Observation::RandomisedResponse { noise: need("noise", args.noise)? }
+        }
         MechanismKind::DpSgd => {
             let adjacency = stated(args.adjacency)?;
             let steps = args.steps.ok_or_else(|| Failure::option("steps", "this mechanism needs it"))?;
@@ -365,16 +373,16 @@ fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen>
                 steps: Some(steps),
                 ..Default::default()
             };
-            Seen::Private(composed(&[step.mechanism()?], adjacency)?)
+            Observation::Private(composed(&[step.mechanism()?], adjacency)?)
         }
         MechanismKind::Laplace => {
             let adjacency = stated(args.adjacency)?;
             let scale = need("laplace", args.laplace)?;
             let step = ReleaseStep { laplace: Some(scale), steps: args.steps, ..Default::default() };
-            Seen::Private(composed(&[step.mechanism()?], adjacency)?)
+            Observation::Private(composed(&[step.mechanism()?], adjacency)?)
         }
         MechanismKind::Renyi => {
-            Seen::Renyi { alpha: need("alpha", args.alpha)?, epsilon: need("epsilon", args.epsilon)? }
+            Observation::Renyi { alpha: need("alpha", args.alpha)?, epsilon: need("epsilon", args.epsilon)? }
         }
         MechanismKind::Composition => {
             if args.step.is_empty() {
@@ -384,7 +392,7 @@ fn seen(args: &BoundRequest, kind: MechanismKind, prior: &Prior) -> Result<Seen>
                 ));
             }
             let steps = args.step.iter().map(ReleaseStep::mechanism).collect::<Result<Vec<_>>>()?;
-            Seen::Private(composed(&steps, stated(args.adjacency)?)?)
+            Observation::Private(composed(&steps, stated(args.adjacency)?)?)
         }
     })
 }

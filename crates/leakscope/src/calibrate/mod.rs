@@ -18,10 +18,10 @@ use leakscope_report::calibrate::{Calibration, OnModel, Scored, Utility};
 use leakscope_table::Hooks;
 
 /// A calibration as JSON, in the order of names: one that looked at a table is its owner's.
-pub fn document(found: &Calibration) -> String {
-    match &found.model {
-        Some(_) => leakscope_report::sorted_owners_document(found),
-        None => leakscope_report::sorted_document(found),
+pub fn document(calibration: &Calibration) -> String {
+    match &calibration.model {
+        Some(_) => leakscope_report::sorted_owners_document(calibration),
+        None => leakscope_report::sorted_document(calibration),
     }
 }
 
@@ -115,8 +115,8 @@ fn guessing(
 pub fn on_encodings(prior: &Prior, encodings: &Encodings, success: f64) -> Result<(f64, f64)> {
     check_success(prior, success)?;
     let at = |ln_sigma: f64| {
-        let found = bounds(prior, Channel::Gaussian { encodings, sigma: ln_sigma.exp() }, None)?;
-        Ok(found.tightest().map_or(1.0, |b| b.success.value))
+        let table = bounds(prior, Channel::Gaussian { encodings, sigma: ln_sigma.exp() }, None)?;
+        Ok(table.tightest().map_or(1.0, |b| b.success.value))
     };
     solve(at, success, encodings.diameter(prior.candidates())).map_err(|e| match e {
         Failed::Core(e) => e.into(),

@@ -156,12 +156,12 @@ impl CalibrateRequest {
 /// Solves for what the request leaves open.
 pub fn run(request: &CalibrateRequest, hooks: &Hooks) -> Result<Calibration> {
     request.check()?;
-    let found = match (&request.table, &request.encoding) {
+    let calibration = match (&request.table, &request.encoding) {
         (Some(table), _) => with_data(request, (**table).clone(), hooks)?,
         (None, Some(encoding)) => with_encoding(request, encoding)?,
         (None, None) => dp_sgd(request)?,
     };
-    crate::output::complete(found)
+    crate::output::complete(calibration)
 }
 
 fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {
@@ -175,15 +175,15 @@ fn dp_sgd(args: &CalibrateRequest) -> Result<Calibration> {
             return Err(Failure::Message(message.into()));
         }
     };
-    let found = calibrate(target, unknown, stated(args.adjacency)?)?;
+    let solved = calibrate(target, unknown, stated(args.adjacency)?)?;
     let epsilon = match target {
         Target::Epsilon { .. } => None,
         Target::Advantage { .. } | Target::TruePositiveRate { .. } | Target::Reconstruction { .. } => {
-            let run = Accountant::dp_sgd(found.sigma, found.rate, found.steps, found.adjacency)?;
+            let run = Accountant::dp_sgd(solved.sigma, solved.rate, solved.steps, solved.adjacency)?;
             Some(run.epsilon(DELTA)?.upper.min(f64::MAX))
         }
     };
-    Ok(Calibration { epsilon, ..Calibration::of_training(target, unknown, &found) })
+    Ok(Calibration { epsilon, ..Calibration::of_training(target, unknown, &solved) })
 }
 
 fn target(args: &CalibrateRequest) -> Result<Target> {
@@ -212,7 +212,7 @@ fn prior(args: &CalibrateRequest) -> Result<Prior> {
         None if args.prior.is_empty() => {
             Err(Failure::option("candidates", "say how many values the secret has, or ⟨prior⟩ P,…"))
         }
-        None => Ok(Prior::given(args.prior.clone())?),
+        None => Ok(Prior::from_probabilities(args.prior.clone())?),
     }
 }
 

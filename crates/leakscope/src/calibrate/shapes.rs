@@ -51,8 +51,8 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
     let model = OnModel { subject: loaded.subject(request), utility, seed };
     let noise = described(options, &designed, &loaded.encoding, shapes)?;
     let target = Leakage::Goals { goals: noise.goals.clone() };
-    let found = Calibration::of_noise(target, sigma, noise.largest_eta, Some(model));
-    crate::output::complete(Calibration { noise: Some(noise), ..found })
+    let calibration = Calibration::of_noise(target, sigma, noise.largest_eta, Some(model));
+    crate::output::complete(Calibration { noise: Some(noise), ..calibration })
 }
 
 fn score(

@@ -19,9 +19,9 @@ pub(super) struct PlannedTable {
 
 /// The passes of a question, in the order in which they are asked for.
 #[derive(Debug, Default)]
-pub(super) struct Asked(Mutex<Vec<(u64, String)>>);
+pub(super) struct PassNames(Mutex<Vec<(u64, String)>>);
 
-impl Asked {
+impl PassNames {
     /// Takes up a pass, and gives it its name.
     pub(super) fn name(&self, work: &Work) -> Result<String> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,14 +65,14 @@ pub(super) fn collect(
 pub(super) struct AnswerFolder {
     board: Board,
     tables: Vec<PlannedTable>,
-    asked: Asked,
+    pass_names: PassNames,
     due: Mutex<Option<Due>>,
 }
 
 impl AnswerFolder {
     pub(super) fn new(plan: &Path, tables: &[PlannedTable]) -> Self {
-        let (asked, due) = (Asked::default(), Mutex::default());
-        Self { board: Board::new(plan), tables: tables.to_vec(), asked, due }
+        let (pass_names, due) = (PassNames::default(), Mutex::default());
+        Self { board: Board::new(plan), tables: tables.to_vec(), pass_names, due }
     }
 
     /// The pass that the answers end at.
@@ -88,7 +88,7 @@ impl Machines for AnswerFolder {
     }
 
     fn answers(&self, splits: &Splits, work: &Work) -> Result<Answers> {
-        let pass = self.asked.name(work)?;
+        let pass = self.pass_names.name(work)?;
         self.board.begin(&pass, splits, work)?;
         if let Some(kept) = self.board.merged(&pass) {
             return Ok(Answers::Kept(kept));
@@ -104,6 +104,6 @@ impl Machines for AnswerFolder {
     }
 
     fn keep(&self, work: &Work, merged: Vec<u8>) -> Result<()> {
-        self.asked.keep(&self.board, work, &merged)
+        self.pass_names.keep(&self.board, work, &merged)
     }
 }

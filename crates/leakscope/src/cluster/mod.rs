@@ -60,9 +60,9 @@ pub fn short_name(work: &leakscope_table::Work) -> Result<String> {
 }
 
 /// What a file of a folder says, or why it cannot be read.
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path, what: &str) -> Result<T> {
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path, kind: &str) -> Result<T> {
     let failed = |e: &dyn std::fmt::Display| {
-        crate::Failure::Message(format!("{} is no {what} of a plan: {e}", path.display()))
+        crate::Failure::Message(format!("{} is no {kind} of a plan: {e}", path.display()))
     };
     let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
     serde_json::from_str(&text).map_err(|e| failed(&e))

@@ -81,7 +81,7 @@ fn records<P: LabelledPass>(
     labelled::run_part::<P>(rows, sent, file)
 }
 
-fn known(name: &str) -> Option<&'static (&'static str, &'static str, Run)> {
+fn pass_named(name: &str) -> Option<&'static (&'static str, &'static str, Run)> {
     PASSES.iter().find(|(kind, ..)| *kind == name)
 }
 
@@ -94,11 +94,11 @@ pub(super) fn run(
 ) -> Result<Vec<u8>> {
     let kind = bytes::kind_of(sent)?;
     let unknown = || Error::Elsewhere(format!("there is no pass for {kind}: use one version everywhere"));
-    let (_, _, run) = known(kind).ok_or_else(unknown)?;
+    let (_, _, run) = pass_named(kind).ok_or_else(unknown)?;
     run(rows, alterations, sent, file)
 }
 
 /// The short name of work.
 pub(super) fn short(name: &str) -> &str {
-    known(name).map_or(name, |(_, short, _)| short)
+    pass_named(name).map_or(name, |(_, short, _)| short)
 }

@@ -180,8 +180,8 @@ impl Plan {
         // Its tables stay in memory: records are written part by part.
         let results = Folder::in_memory();
         let request = self.request.clone().on(&machines);
-        let found = audit::run(&request, Some(&results), hooks, &|_| {});
-        match (found, folder.due()) {
+        let audit_outcome = audit::run(&request, Some(&results), hooks, &|_| {});
+        match (audit_outcome, folder.due()) {
             (_, Some(due)) => Ok(Replayed::Due(due)),
             (Ok(outcome), None) => Ok(Replayed::Audit(Box::new(outcome.audit))),
             (Err(failure), None) => Err(failure),

@@ -6,7 +6,7 @@
 
 use super::VERSION;
 use super::board::{Board, write_whole};
-use super::folder::{Asked, collect};
+use super::folder::{PassNames, collect};
 use super::plan::{FILE, Written, absolute};
 use super::worker::{Working, take_parts};
 use crate::output::Folder;
@@ -23,7 +23,7 @@ pub(super) const DONE: &str = "done";
 /// A folder through which workers help.
 pub struct Shared {
     board: Board,
-    asked: Asked,
+    pass_names: PassNames,
     working: Working,
     hooks: Hooks,
     /// Why a part failed, in the words of whoever computed it.
@@ -55,8 +55,8 @@ impl Shared {
             let text = serde_json::to_string_pretty(&written).map_err(|e| Failure::Message(e.to_string()))?;
             write_whole(&file, text.as_bytes())?;
         }
-        let (board, asked, failure) = (Board::new(path), Asked::default(), Mutex::default());
-        Ok(Arc::new(Self { board, asked, working, hooks: hooks.clone(), failure }))
+        let (board, pass_names, failure) = (Board::new(path), PassNames::default(), Mutex::default());
+        Ok(Arc::new(Self { board, pass_names, working, hooks: hooks.clone(), failure }))
     }
 
     /// The request with its tables read with the help of workers, who may be in another folder.
@@ -72,14 +72,14 @@ impl Shared {
     ///
     /// # Errors
     /// Those of `found`, in the words of whoever computed the part.
-    pub fn finish<T>(&self, found: Result<T>) -> Result<T> {
+    pub fn finish<T>(&self, outcome: Result<T>) -> Result<T> {
         // Whoever was interrupted may ask again, and the workers wait for that.
-        if !matches!(found, Err(Failure::Interrupted)) {
+        if !matches!(outcome, Err(Failure::Interrupted)) {
             write_whole(&self.board.root.join(DONE), b"")?;
         }
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(failure) if found.is_err() => Err(failure),
-            Some(_) | None => found,
+            Some(failure) if outcome.is_err() => Err(failure),
+            Some(_) | None => outcome,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Machines for Shared {
     }
 
     fn answers(&self, splits: &Splits, work: &Work) -> leakscope_table::Result<Answers> {
-        let pass = self.asked.name(work)?;
+        let pass = self.pass_names.name(work)?;
         self.board.begin(&pass, splits, work)?;
         if let Some(kept) = self.board.merged(&pass) {
             return Ok(Answers::Kept(kept));
@@ -122,6 +122,6 @@ impl Machines for Shared {
     }
 
     fn keep(&self, work: &Work, merged: Vec<u8>) -> leakscope_table::Result<()> {
-        self.asked.keep(&self.board, work, &merged)
+        self.pass_names.keep(&self.board, work, &merged)
     }
 }

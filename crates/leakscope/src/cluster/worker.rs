@@ -109,8 +109,8 @@ pub(super) fn take_parts(
 struct Claim(PathBuf);
 
 impl Claim {
-    fn take(what: &Path, patience: Duration) -> Option<Self> {
-        let mut name = what.as_os_str().to_owned();
+    fn take(file: &Path, patience: Duration) -> Option<Self> {
+        let mut name = file.as_os_str().to_owned();
         name.push(".claim");
         let path = PathBuf::from(name);
         let old = fs::metadata(&path)

@@ -88,19 +88,19 @@ pub(super) fn inversion(i: &Inversion) -> Vec<Numbers> {
     settings.setting("records in one gradient", Form::Count, i.attack.batch as f64);
     settings.setting("steps of the attack", Form::Count, i.attack.iterations as f64);
     settings.setting("clip", Form::Setting, i.attack.clip);
-    let mut found = Numbers::new(
+    let mut numbers = Numbers::new(
         "What was reconstructed",
         "By noise, as observed: a change counts where the intervals do not meet. A smaller error is worse.",
     );
     for level in &i.levels {
         let at = format!("at σ = {}", format::setting(level.sigma));
-        found.observed(format!("nearer to its own record than to another, {at}"), &level.identified);
-        found.error(format!("mean squared error, {at}"), &level.mse);
+        numbers.observed(format!("nearer to its own record than to another, {at}"), &level.identified);
+        numbers.error(format!("mean squared error, {at}"), &level.mse);
         if let Some(alike) = &level.ssim {
-            found.observed(format!("structural similarity, {at}"), alike);
+            numbers.observed(format!("structural similarity, {at}"), alike);
         }
     }
-    vec![settings, found]
+    vec![settings, numbers]
 }
 
 /// Those of attacks on membership.
@@ -139,7 +139,7 @@ pub(super) fn informed(i: &Informed) -> Vec<Numbers> {
     settings.setting("models learned from", Form::Count, i.learned as f64);
     let mut promise = Numbers::new("What is promised", "To every record, by the noise of the training.");
     promise.leak("ε", Form::AtMost, i.epsilon);
-    let mut found = Numbers::new(
+    let mut numbers = Numbers::new(
         "What was reconstructed",
         "By adversary, as observed: a change counts where the intervals do not meet. A smaller error is worse.",
     );
@@ -149,10 +149,10 @@ pub(super) fn informed(i: &Informed) -> Vec<Numbers> {
             Adversary::Ridge => "ridge regression",
             Adversary::Network => "a network",
         };
-        found.observed(format!("{who}: nearer to its own record than to another"), &attack.identified);
-        found.error(format!("{who}: mean squared error"), &attack.mse);
+        numbers.observed(format!("{who}: nearer to its own record than to another"), &attack.identified);
+        numbers.error(format!("{who}: mean squared error"), &attack.mse);
     }
-    vec![settings, promise, found]
+    vec![settings, promise, numbers]
 }
 
 /// Those of texts.

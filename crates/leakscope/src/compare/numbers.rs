@@ -86,9 +86,9 @@ impl Numbers {
     }
 
     /// Mean, median, 99% and largest of something over records.
-    pub(super) fn over_records(&mut self, what: &str, s: &Summary) {
+    pub(super) fn over_records(&mut self, name: &str, s: &Summary) {
         for (which, value) in [("mean", s.mean), ("median", s.p50), ("99%", s.p99), ("largest", s.max)] {
-            self.leak(format!("{what}, {which}"), Form::Number, value);
+            self.leak(format!("{name}, {which}"), Form::Number, value);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum Document {
     Audit(Box<Audit>),
     Balance(Box<Balance>),
     Attack(Box<Attack>),
-    Bound(Box<bound::Found>),
+    Bound(Box<bound::SecretBounds>),
     Release(Box<Release>),
     Training(Box<Training>),
     NetAudit(Box<NetAudit>),
@@ -176,10 +176,10 @@ fn candidate(file: &Path) -> Result<Candidate> {
 
 /// The documents of all paths, of one kind and about one table.
 pub(super) fn sources(paths: &[PathBuf], wanted: Option<Kind>) -> Result<(Kind, Vec<Source>)> {
-    let found: Vec<Vec<Candidate>> = paths.iter().map(|p| candidates(p)).collect::<Result<_>>()?;
-    let kind = common_kind(paths, &found, wanted)?;
+    let all_candidates: Vec<Vec<Candidate>> = paths.iter().map(|p| candidates(p)).collect::<Result<_>>()?;
+    let kind = common_kind(paths, &all_candidates, wanted)?;
     let chosen: Vec<Candidate> =
-        found.into_iter().filter_map(|all| all.into_iter().find(|c| c.kind == kind)).collect();
+        all_candidates.into_iter().filter_map(|all| all.into_iter().find(|c| c.kind == kind)).collect();
     let files: Vec<&Path> = chosen.iter().map(|c| c.file.as_path()).collect();
     let called = short_names(paths, &files);
     let mut sources = vec![];
@@ -194,10 +194,10 @@ pub(super) fn sources(paths: &[PathBuf], wanted: Option<Kind>) -> Result<(Kind, 
 }
 
 /// The one kind that every path has.
-fn common_kind(paths: &[PathBuf], found: &[Vec<Candidate>], wanted: Option<Kind>) -> Result<Kind> {
+fn common_kind(paths: &[PathBuf], all_candidates: &[Vec<Candidate>], wanted: Option<Kind>) -> Result<Kind> {
     let has = |all: &Vec<Candidate>, kind: Kind| all.iter().any(|c| c.kind == kind);
     if let Some(kind) = wanted {
-        return match found.iter().position(|all| !has(all, kind)) {
+        return match all_candidates.iter().position(|all| !has(all, kind)) {
             None => Ok(kind),
             Some(i) => Err(Failure::option(
                 "kind",
@@ -205,18 +205,19 @@ fn common_kind(paths: &[PathBuf], found: &[Vec<Candidate>], wanted: Option<Kind>
                     "`{}`: {} holds {} only",
                     kind.name(),
                     paths[i].display(),
-                    names(found[i].iter().map(|c| c.kind))
+                    names(all_candidates[i].iter().map(|c| c.kind))
                 ),
             )),
         };
     }
-    let common: Vec<Kind> = Kind::ALL.into_iter().filter(|k| found.iter().all(|all| has(all, *k))).collect();
+    let common: Vec<Kind> =
+        Kind::ALL.into_iter().filter(|k| all_candidates.iter().all(|all| has(all, *k))).collect();
     match common[..] {
         [kind] => Ok(kind),
         [] => {
             let each: Vec<String> = paths
                 .iter()
-                .zip(found)
+                .zip(all_candidates)
                 .map(|(p, all)| format!("{} holds {}", p.display(), names(all.iter().map(|c| c.kind))))
                 .collect();
             Err(Failure::Message(format!(
@@ -299,10 +300,10 @@ struct About {
 fn same_table(reference: &Source, other: &Source) -> Result<()> {
     let (a, b) = (reference.document.about(), other.document.about());
     let (first, second) = (reference.file.display(), other.file.display());
-    for ((what, x), (_, y)) in a.facts.iter().zip(&b.facts) {
+    for ((fact, x), (_, y)) in a.facts.iter().zip(&b.facts) {
         if x != y {
             return Err(Failure::Message(format!(
-                "{second} is about something else than {first}: its {what} is `{y}`, there it is `{x}`; compare results of \
+                "{second} is about something else than {first}: its {fact} is `{y}`, there it is `{x}`; compare results of \
                  the same data"
             )));
         }

@@ -114,10 +114,10 @@ fn changed(result: usize, measure: &str, before: RecordNumbers, after: RecordNum
     };
     // Rows that share an id are matched in their order.
     let mut waiting: HashMap<String, VecDeque<f64>> = HashMap::new();
-    for (id, number) in known(before) {
+    for (id, number) in numbered(before) {
         waiting.entry(id).or_default().push_back(number);
     }
-    for (id, after) in known(after) {
+    for (id, after) in numbered(after) {
         let Some(before) = waiting.get_mut(&id).and_then(VecDeque::pop_front) else {
             changes.new += 1;
             continue;
@@ -137,7 +137,7 @@ fn changed(result: usize, measure: &str, before: RecordNumbers, after: RecordNum
 }
 
 /// The records with a number.
-fn known(all: RecordNumbers) -> impl Iterator<Item = (String, f64)> {
+fn numbered(all: RecordNumbers) -> impl Iterator<Item = (String, f64)> {
     all.ids.into_iter().zip(all.numbers).filter(|(_, x)| !x.is_nan())
 }
 

@@ -5,7 +5,7 @@ use leakscope_core::bound::table::Optimal;
 use leakscope_report::comparison::Form;
 use leakscope_report::document::attack::{AttackResult, Utility};
 use leakscope_report::document::canary::{Guesser, LimitKind};
-use leakscope_report::{Attack, Canary, bound::Found, format, words};
+use leakscope_report::{Attack, Canary, bound::SecretBounds, format, words};
 
 const SCATTER: &str =
     "Shares of records guessed right, as observed: a change counts where the intervals do not meet.";
@@ -51,7 +51,7 @@ fn utility(u: Option<&Utility>) -> Numbers {
 }
 
 /// Those of bounds.
-pub(super) fn bound(f: &Found) -> Vec<Numbers> {
+pub(super) fn bound(f: &SecretBounds) -> Vec<Numbers> {
     let mut settings =
         Numbers::new("Settings", "What was chosen, or read: neither better nor worse by itself.");
     settings.setting("σ", Form::Setting, f.sigma);

@@ -6,7 +6,7 @@ use leakscope_report::{Audit, Balance, Release, words};
 
 /// Those of an audit.
 pub(super) fn audit(a: &Audit) -> Vec<Numbers> {
-    vec![settings(a), records(a), told(a), attributes(a), groups(a), classes(a), utility(a)]
+    vec![settings(a), records(a), telling_apart(a), attributes(a), groups(a), classes(a), utility(a)]
 }
 
 fn settings(a: &Audit) -> Numbers {
@@ -28,17 +28,17 @@ fn records(a: &Audit) -> Numbers {
     n
 }
 
-fn told(a: &Audit) -> Numbers {
+fn telling_apart(a: &Audit) -> Numbers {
     let mut n = Numbers::new(
         "Two values told apart",
         "How often somebody who knows all else names the right one of two values of the most exposed record, at most; a coin \
          toss: 50%.",
     );
-    for told in a.tell.iter().flat_map(|t| &t.attributes) {
+    for pair in a.tell.iter().flat_map(|t| &t.attributes) {
         let name =
-            if told.label { format!("{} (the label)", told.attribute) } else { told.attribute.clone() };
-        n.leak(&*name, Form::ShareAtMost, told.worst);
-        n.leak(format!("{name}, all levels at once"), Form::ShareAtMost, told.among_all.map(|all| all.worst));
+            if pair.label { format!("{} (the label)", pair.attribute) } else { pair.attribute.clone() };
+        n.leak(&*name, Form::ShareAtMost, pair.worst);
+        n.leak(format!("{name}, all levels at once"), Form::ShareAtMost, pair.among_all.map(|all| all.worst));
     }
     n
 }

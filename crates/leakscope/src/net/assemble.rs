@@ -6,7 +6,7 @@ use super::clip_facts;
 use super::data::{Names, label_column};
 use super::exceeds::exceeds;
 use super::extremes::{extremes, intervals};
-use super::measuring::{Found, Leak, Scored, measure_times};
+use super::measuring::{AuditLeaks, Leak, Scored, measure_times};
 use super::model::Model;
 use super::prior;
 use crate::Result;
@@ -79,7 +79,7 @@ pub(super) fn ends(leaks: &[Leak], of: Number, most: bool) -> impl Iterator<Item
 
 /// What is known of a record beside its measures.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct RecordFacts {
     /// Its id; absent where it has a number alone.
     pub(super) id: Option<String>,
     /// The attribute that leaks most of it, and its η; absent without a table.
@@ -89,14 +89,14 @@ pub(super) struct Known {
 }
 
 /// One record as the document lists it.
-pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: f64) -> Record {
+pub(super) fn record(l: &Leak, facts: RecordFacts, interval: Option<Interval>, noise: f64) -> Record {
     let r = &l.released;
     Record {
         record: r.record as u64,
-        id: known.id,
-        most_exposed_attribute: known.most_exposed_attribute,
-        label: known.label,
-        right: known.right,
+        id: facts.id,
+        most_exposed_attribute: facts.most_exposed_attribute,
+        label: facts.label,
+        right: facts.right,
         loss: r.loss,
         gradient_norm: r.gradient_norm,
         dfil: r.dfil,
@@ -110,26 +110,27 @@ pub(super) fn record(l: &Leak, known: Known, interval: Option<Interval>, noise: 
 
 /// The records at one end of a ranking.
 fn ranked<T: Real>(
-    found: &Found<T>,
+    audit_leaks: &AuditLeaks<T>,
     leaks: &[Leak],
     (data, names): (&Data<T>, &Names),
     of: Number,
     most: bool,
 ) -> Vec<Record> {
-    let noise = found.asked.what.released.noise();
-    let (trained_on, loss) = (std::ptr::eq(data, &found.asked.data), found.asked.model.net.loss());
-    let intervals = dfil_intervals(leaks, found.asked.what.released.trace);
+    let noise = audit_leaks.subject.plan.released.noise();
+    let (trained_on, loss) =
+        (std::ptr::eq(data, &audit_leaks.subject.data), audit_leaks.subject.model.net.loss());
+    let intervals = dfil_intervals(leaks, audit_leaks.subject.plan.released.trace);
     ends(leaks, of, most)
         .map(|i| {
             let r = &leaks[i].released;
-            let other = found.other.get(i).filter(|_| trained_on);
-            let known = Known {
+            let other = audit_leaks.other.get(i).filter(|_| trained_on);
+            let facts = RecordFacts {
                 id: names.id(r.record),
                 most_exposed_attribute: attributes::most_exposed(names, &leaks[i]),
                 label: names.short_label(data, r.record, loss),
                 right: right(r, loss),
             };
-            let record = record(&leaks[i], known, intervals.get(i).copied(), noise);
+            let record = record(&leaks[i], facts, intervals.get(i).copied(), noise);
             Record { compared_plis: other.and_then(plis), ..record }
         })
         .collect()
@@ -166,7 +167,7 @@ fn variances<T: Real>(data: &Data<T>, leaks: &[Leak]) -> Vec<f64> {
 }
 
 /// By van Trees, with what the measured records give away on average; the standard error is that of the traces.
-fn any_estimate<T: Real>(f: &Found<T>, variances: &[f64]) -> Option<Measured> {
+fn any_estimate<T: Real>(f: &AuditLeaks<T>, variances: &[f64]) -> Option<Measured> {
     let traces: Vec<Measured> = f.leaks.iter().filter_map(|l| l.released.trace).collect();
     if traces.is_empty() {
         return None;
@@ -185,38 +186,38 @@ fn any_estimate<T: Real>(f: &Found<T>, variances: &[f64]) -> Option<Measured> {
 }
 
 /// The audit's data.
-pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
-    let m = &f.asked.what.released;
+pub(super) fn audit<T: Real>(f: &AuditLeaks<T>) -> NetAudit {
+    let m = &f.subject.plan.released;
     let (clip_kind, clip) = clip_facts(m.clip);
     let dfils = values(&f.leaks, dfil);
     let exact = matches!(m.trace, Trace::Exact | Trace::Elements);
     let most = dfils.iter().copied().fold(0.0, f64::max);
     let jacobians: Vec<f64> = f.leaks.iter().filter_map(|l| jacobian_sensitivity(l, m.noise())).collect();
-    let ends = |of: Number, most: bool| ranked(f, &f.leaks, (&f.asked.data, &f.asked.names), of, most);
-    let variances = variances(&f.asked.data, &f.leaks);
+    let ends = |of: Number, most: bool| ranked(f, &f.leaks, (&f.subject.data, &f.subject.names), of, most);
+    let variances = variances(&f.subject.data, &f.leaks);
     NetAudit {
         schema: AUDIT_SCHEMA.to_owned(),
         tables: vec![],
-        network: f.asked.model.facts(),
+        network: f.subject.model.facts(),
         data: DataFacts {
-            files: f.asked.files.clone(),
-            records: f.asked.data.len() as u64,
+            files: f.subject.files.clone(),
+            records: f.subject.data.len() as u64,
             test_records: None,
-            normalize: f.asked.scale,
-            target: f.asked.names.target(),
+            normalize: f.subject.scale,
+            target: f.subject.names.target(),
         },
-        release: Release { clip_kind, clip, sigma: m.sigma, noise: m.noise(), chosen: f.asked.what.chosen },
+        release: Release { clip_kind, clip, sigma: m.sigma, noise: m.noise(), chosen: f.subject.plan.chosen },
         label_secret: m.label == Label::Secret,
         trace: match m.trace {
             Trace::Skip => TraceKind::Skip,
             Trace::Exact | Trace::Elements => TraceKind::Exact,
             Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
         },
-        seed: f.asked.seed,
+        seed: f.subject.seed,
         measured: f.leaks.len() as u64,
         spread: variances.iter().sum::<f64>() / variances.len().max(1) as f64,
         loss: f.leaks.iter().map(|l| l.released.loss).sum::<f64>() / f.leaks.len().max(1) as f64,
-        accuracy: accuracy(&f.asked.model.net, &f.leaks),
+        accuracy: accuracy(&f.subject.model.net, &f.leaks),
         gradient_norm: summary(&values(&f.leaks, gradient_norm)),
         dfil: summarised(&f.leaks, dfil),
         dfil_extremes: extremes(&dfil_intervals(&f.leaks, m.trace)),
@@ -229,10 +230,10 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         }),
         typical_error: any_estimate(f, &variances),
         min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
-        score: f.asked.points.as_ref().map(|s| score(f, s)),
+        score: f.subject.points.as_ref().map(|s| score(f, s)),
         dfil_histogram: Histogram::of(&dfils),
         eta_histogram: Histogram::of(&values(&f.leaks, eta)),
-        elements: f.elements.means(f.asked.model.net.input().len()),
+        elements: f.elements.means(f.subject.model.net.input().len()),
         attributes: attributes::summarised(f),
         most_dfil: ends(dfil, true),
         least_dfil: ends(dfil, false),
@@ -240,10 +241,10 @@ pub(super) fn audit<T: Real>(f: &Found<T>) -> NetAudit {
         least_eta: ends(eta, false),
         most_plis: ends(plis, true),
         least_plis: ends(plis, false),
-        compared: f.asked.other.as_ref().map(|o| compared(o, &f.other)),
-        training: f.asked.model.training.clone().map(Box::new),
+        compared: f.subject.other.as_ref().map(|o| compared(o, &f.other)),
+        training: f.subject.model.training.clone().map(Box::new),
         warnings: warnings(f),
-        redact: f.asked.redact,
+        redact: f.subject.redact,
     }
 }
 
@@ -262,7 +263,7 @@ fn compared<T: Real>(o: &Model<T>, leaks: &[Leak]) -> Compared {
     }
 }
 
-fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
+fn score<T: Real>(f: &AuditLeaks<T>, s: &Scored<T>) -> Score {
     let each: [(choice::Measure, Number); 4] = [
         (choice::Measure::GradientNorm, gradient_norm),
         (choice::Measure::Dfil, dfil),
@@ -290,22 +291,22 @@ fn score<T: Real>(f: &Found<T>, s: &Scored<T>) -> Score {
     }
 }
 
-fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
+fn warnings<T: Real>(f: &AuditLeaks<T>) -> Vec<String> {
     let mut out = Vec::new();
-    if let Some(t) = &f.asked.model.training {
-        if t.data.records != f.asked.data.len() as u64 {
+    if let Some(t) = &f.subject.model.training {
+        if t.data.records != f.subject.data.len() as u64 {
             out.push(format!(
                 "The model was trained on {} records, these are {}: the audit speaks of these records at the model’s \
                  parameters.",
                 t.data.records,
-                f.asked.data.len()
+                f.subject.data.len()
             ));
         }
-        if t.data.normalize != f.asked.scale {
+        if t.data.normalize != f.subject.scale {
             out.push("The model was trained on values of another scale (⟨normalize⟩).".to_owned());
         }
     }
-    let m = &f.asked.what.released;
+    let m = &f.subject.plan.released;
     let beyond = |bound: f64| f.leaks.iter().filter(|l| l.released.gradient_norm > bound).count();
     match (m.clip, m.signal) {
         (Clip::Hard { bound }, Signal::Released) if m.plis != Plis::Skip && beyond(bound) > 0 => {
@@ -319,10 +320,10 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
         }
         _ => {}
     }
-    if f.asked.what.factor != 1.0 {
+    if f.subject.plan.factor != 1.0 {
         out.push(format!(
             "The loss is {} times the one named here, and the audit is of it.",
-            leakscope_report::format::number(f.asked.what.factor)
+            leakscope_report::format::number(f.subject.plan.factor)
         ));
     }
     let slow = f.leaks.iter().filter(|l| l.released.eta.is_some_and(|e| e.residual > 1e-3)).count();
@@ -333,41 +334,43 @@ fn warnings<T: Real>(f: &Found<T>) -> Vec<String> {
 }
 
 /// Pictures of the records that the page shows, with PLIS maps where `groups` are given.
-pub(super) fn pictures<T: Real>(f: &Found<T>, audit: &NetAudit) -> Result<Pictures> {
-    let Shape::Image(shape) = f.asked.model.net.input() else { return Ok(Pictures::default()) };
+pub(super) fn pictures<T: Real>(f: &AuditLeaks<T>, audit: &NetAudit) -> Result<Pictures> {
+    let Shape::Image(shape) = f.subject.model.net.input() else { return Ok(Pictures::default()) };
     let mut out = Pictures::default();
     let a = audit;
     let shown = [&a.most_dfil, &a.least_dfil, &a.most_eta, &a.least_eta, &a.most_plis, &a.least_plis];
     for r in shown.into_iter().flatten() {
-        out.records.entry(r.record).or_insert_with(|| input(&f.asked.data, r.record, shape, f.asked.range));
+        out.records
+            .entry(r.record)
+            .or_insert_with(|| input(&f.subject.data, r.record, shape, f.subject.range));
     }
-    if let (Some(scored), Some(s)) = (&f.asked.points, &audit.score) {
+    if let (Some(scored), Some(s)) = (&f.subject.points, &audit.score) {
         for r in &s.most {
             out.scored.entry(r.record).or_insert_with(|| input(&scored.data, r.record, shape, scored.range));
         }
     }
-    if let Some(groups) = &f.asked.groups {
+    if let Some(groups) = &f.subject.groups {
         let draw = |net: &Network<T>, data: &Data<T>, shown: &BTreeMap<u64, Shown>, m: &Measure| {
             let ids: Vec<usize> = shown.keys().map(|&i| i as usize).collect();
-            let what = Measure {
+            let plan = Measure {
                 trace: Trace::Skip,
                 eta: None,
                 plis: Plis::Superpixels(groups.clone()),
                 ..m.clone()
             };
-            maps(f, net, data, &ids, &what, groups, shape)
+            maps(f, net, data, &ids, &plan, groups, shape)
         };
-        let (net, m) = (&f.asked.model.net, &f.asked.what.released);
-        let mut mine = draw(net, &f.asked.data, &out.records, m)?;
-        let mut others = match &f.asked.other {
-            Some(o) => draw(&o.net, &f.asked.data, &out.records, &f.asked.of_other(o).released)?,
+        let (net, m) = (&f.subject.model.net, &f.subject.plan.released);
+        let mut mine = draw(net, &f.subject.data, &out.records, m)?;
+        let mut others = match &f.subject.other {
+            Some(o) => draw(&o.net, &f.subject.data, &out.records, &f.subject.of_other(o).released)?,
             None => BTreeMap::new(),
         };
         for (id, shown) in &mut out.records {
             shown.plis = mine.remove(id);
             shown.compared_plis = others.remove(id);
         }
-        if let Some(scored) = &f.asked.points {
+        if let Some(scored) = &f.subject.points {
             let mut theirs = draw(net, &scored.data, &out.scored, m)?;
             out.scored.iter_mut().for_each(|(id, shown)| shown.plis = theirs.remove(id));
         }
@@ -382,16 +385,16 @@ fn input<T: Real>(data: &Data<T>, record: u64, shape: [usize; 3], range: [f64; 2
 
 /// PLIS maps by record: a pixel shows the norm over its group, all channels together.
 fn maps<T: Real>(
-    f: &Found<T>,
+    f: &AuditLeaks<T>,
     net: &Network<T>,
     data: &Data<T>,
     ids: &[usize],
-    what: &Measure,
+    plan: &Measure,
     groups: &[u32],
     [height, width, channels]: [usize; 3],
 ) -> Result<BTreeMap<u64, Picture>> {
     let mut out = BTreeMap::new();
-    for leak in measure_times(net, data, ids, what, f.asked.what.factor)? {
+    for leak in measure_times(net, data, ids, plan, f.subject.plan.factor)? {
         let pixels: Vec<f64> = groups
             .chunks(channels.max(1))
             .map(|g| g.first().and_then(|&g| leak.plis_parts.get(g as usize)).map_or(0.0, |v| v.abs()))
@@ -403,35 +406,35 @@ fn maps<T: Real>(
 }
 
 /// The tables: every measured record, every scored point.
-pub(super) fn tables<T: Real>(f: &Found<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
-    let mut out = vec![table(f, folder, "records", (&f.asked.data, &f.asked.names), &f.leaks, &f.other)?];
-    if let Some(s) = &f.asked.points {
+pub(super) fn tables<T: Real>(f: &AuditLeaks<T>, folder: &Folder) -> Result<Vec<RecordsWriter>> {
+    let mut out = vec![table(f, folder, "records", (&f.subject.data, &f.subject.names), &f.leaks, &f.other)?];
+    if let Some(s) = &f.subject.points {
         out.push(table(f, folder, "scores", (&s.data, &s.names), &f.scored, &[])?);
     }
     Ok(out)
 }
 
 fn table<T: Real>(
-    f: &Found<T>,
+    f: &AuditLeaks<T>,
     folder: &Folder,
     stem: &str,
     (data, names): (&Data<T>, &Names),
     leaks: &[Leak],
     others: &[Leak],
 ) -> Result<RecordsWriter> {
-    let (noise, loss) = (f.asked.what.released.noise(), f.asked.model.net.loss());
+    let (noise, loss) = (f.subject.plan.released.noise(), f.subject.model.net.loss());
     let rows: Vec<Row<'_>> = leaks
         .iter()
         .enumerate()
         .map(|(i, leak)| {
             let r = &leak.released;
-            let known = Known {
+            let facts = RecordFacts {
                 id: names.id(r.record),
                 label: names.label(data, r.record, loss),
                 right: right(r, loss),
-                ..Known::default()
+                ..RecordFacts::default()
             };
-            Row { leak, known, compared_plis: others.get(i).and_then(plis) }
+            Row { leak, facts, compared_plis: others.get(i).and_then(plis) }
         })
         .collect();
     let measured = leaks.first().is_some_and(|l| !l.attributes.is_empty());
@@ -455,7 +458,7 @@ pub(super) struct Columns {
 /// A record as the tables list it.
 pub(super) struct Row<'a> {
     pub(super) leak: &'a Leak,
-    pub(super) known: Known,
+    pub(super) facts: RecordFacts,
     pub(super) compared_plis: Option<f64>,
 }
 
@@ -463,7 +466,7 @@ impl Row<'_> {
     fn numbers(&self, noise: f64) -> [(&'static str, Option<f64>); 15] {
         let (l, r) = (self.leak, &self.leak.released);
         [
-            ("right", self.known.right.map(|r| f64::from(u8::from(r)))),
+            ("right", self.facts.right.map(|r| f64::from(u8::from(r)))),
             ("loss", Some(r.loss)),
             ("gradient_norm", Some(r.gradient_norm)),
             ("released_norm", Some(r.released_norm)),
@@ -504,8 +507,8 @@ pub(super) fn written(
         let mut numbers: Vec<f64> = kept.iter().map(|&j| measures[j].1.unwrap_or(f64::NAN)).collect();
         numbers.extend(&row.leak.regions);
         numbers.extend(row.leak.attributes.iter().map(|a| a.free));
-        let id = row.known.id.clone().unwrap_or_else(|| row.leak.released.record.to_string());
-        part.push(&id, row.known.label.as_deref().as_slice(), &numbers)?;
+        let id = row.facts.id.clone().unwrap_or_else(|| row.leak.released.record.to_string());
+        part.push(&id, row.facts.label.as_deref().as_slice(), &numbers)?;
     }
     writer.append(part)?;
     Ok(writer)

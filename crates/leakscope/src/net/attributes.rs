@@ -1,7 +1,7 @@
 //! What a step of a network gives away of each attribute of a table, in the caller's units.
 
 use super::data::Names;
-use super::measuring::{Found, Leak, What};
+use super::measuring::{AuditLeaks, Leak, MeasurePlan};
 use super::table::Coding;
 use crate::Result;
 use leakscope_core::bound::estimation;
@@ -82,9 +82,9 @@ impl Attributes {
         net: &Network<T>,
         data: &Data<T>,
         ids: &[usize],
-        what: &What,
+        plan: &MeasurePlan,
     ) -> Result<Vec<Vec<AttributeEta>>> {
-        let each = information_along(net, data, ids, &self.sets, &what.released)?;
+        let each = information_along(net, data, ids, &self.sets, &plan.released)?;
         let eta = |matrices: &[Vec<f64>], set: usize| -> Result<f64> {
             Ok(largest_eigenvalue(&matrices[set], self.sets[set].count)?.max(0.0).sqrt())
         };
@@ -167,11 +167,11 @@ fn described(coding: &Coding, label: bool, outputs: usize) -> Vec<Described> {
 }
 
 /// What every attribute gives away over the measured records, most exposed first; empty without a table.
-pub(super) fn summarised<T: Real>(f: &Found<T>) -> Vec<NetAttribute> {
-    let Some(coding) = f.asked.names.coding.as_deref() else { return vec![] };
-    let label = f.asked.what.released.label == Label::Secret;
+pub(super) fn summarised<T: Real>(f: &AuditLeaks<T>) -> Vec<NetAttribute> {
+    let Some(coding) = f.subject.names.coding.as_deref() else { return vec![] };
+    let label = f.subject.plan.released.label == Label::Secret;
     let n = f.leaks.len().max(1) as f64;
-    let mut all: Vec<NetAttribute> = described(coding, label, f.asked.model.net.outputs())
+    let mut all: Vec<NetAttribute> = described(coding, label, f.subject.model.net.outputs())
         .into_iter()
         .enumerate()
         .filter(|(at, _)| f.leaks.iter().all(|l| l.attributes.len() > *at))
@@ -201,7 +201,7 @@ pub(super) fn summarised<T: Real>(f: &Found<T>) -> Vec<NetAttribute> {
                 eta_max_record: f
                     .leaks
                     .get(top.0)
-                    .map(|l| f.asked.names.of(l.released.record))
+                    .map(|l| f.subject.names.of(l.released.record))
                     .unwrap_or_default(),
                 sum_to_one: each()
                     .all(|a| a.constrained.is_some())
@@ -225,9 +225,9 @@ pub(super) fn summarised<T: Real>(f: &Found<T>) -> Vec<NetAttribute> {
 }
 
 /// Names of the columns of a table of records that hold η of attributes.
-pub(super) fn columns<T: Real>(f: &Found<T>) -> Vec<String> {
-    let label = f.asked.what.released.label == Label::Secret;
-    let coding = f.asked.names.coding.as_deref();
+pub(super) fn columns<T: Real>(f: &AuditLeaks<T>) -> Vec<String> {
+    let label = f.subject.plan.released.label == Label::Secret;
+    let coding = f.subject.names.coding.as_deref();
     coding
         .map(|c| described(c, label, 1).into_iter().map(|d| format!("eta_{}", d.name)).collect())
         .unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use super::assemble;
 use super::data::{Part, Reading, Source, one_array};
-use super::measuring::{Asked, Scored, What, comparable, found};
+use super::measuring::{AuditLeaks, AuditSubject, MeasurePlan, Scored, audit_leaks, comparable};
 use super::model::{Model, trained_precision};
 use super::table::{Coding, ENCODING, Which, is_table};
 use super::{Device, Precision, ReleaseRequest};
@@ -138,7 +138,7 @@ fn run_in<T: Real>(
     let model = Model::<T>::open(&args.model, "model", args.device)?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", args.device)).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
-    let mut what = what(args, &model, seed)?;
+    let mut plan = plan(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
     let folder = out.map(|dir| Folder::open(dir, args.format)).transpose()?;
@@ -156,7 +156,7 @@ fn run_in<T: Real>(
     let mut source: Source<T> = match &coding {
         Some(coding) => {
             no_array_options(args)?;
-            what.exact_if_few(model.net.input().len());
+            plan.exact_if_few(model.net.input().len());
             rows(coding, &args.data, ("data", Subset::Training), hooks)?
         }
         None => {
@@ -170,26 +170,14 @@ fn run_in<T: Real>(
         comparable(&data, &model.net, &other.net)?;
     }
     let ids = choose(args.records, data.len(), seed)?;
-    let points = match args.score.is_empty() {
-        true => None,
-        false => {
-            let source = match &coding {
-                Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
-                None => {
-                    let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
-                    Source::read(&args.score, reading)?
-                }
-            };
-            Some(points(source, &model.net)?)
-        }
-    };
+    let points = scored(args, coding.as_ref(), scale, &model.net, hooks)?;
     let point_ids = points.as_ref().map_or(Ok(Vec::new()), |p| choose(args.records, p.data.len(), seed))?;
     if args.seed.is_none() {
         on_seed(seed);
     }
     let (files, range, names) = (source.files, source.range, source.names);
     let tabled = args.grid.is_some() || args.superpixels.is_some();
-    let asked = Asked {
+    let subject = AuditSubject {
         model,
         other,
         data,
@@ -199,29 +187,60 @@ fn run_in<T: Real>(
         ids,
         points,
         point_ids,
-        what,
+        plan,
         groups,
         tabled,
         scale,
         seed,
         redact: args.redact,
     };
-    let total = asked.passes();
-    let found = found(asked, &|done| tick(hooks, done, total))?;
-    let mut audit = crate::output::complete(assemble::audit(&found))?;
-    let mut written = Vec::new();
-    if let Some(folder) = &folder {
-        let pictures = match args.pictures {
-            false => page::Pictures::default(),
-            true => assemble::pictures(&found, &audit)?,
-        };
-        let mut pending = Pending::default();
-        pending.tables(assemble::tables(&found, folder)?);
-        audit.tables = pending.table_names();
-        texts(folder, &mut pending, &audit, &pictures)?;
-        written = folder.publish(pending)?;
-    }
+    let total = subject.passes();
+    let leaks = audit_leaks(subject, &|done| tick(hooks, done, total))?;
+    let mut audit = crate::output::complete(assemble::audit(&leaks))?;
+    let written = match &folder {
+        Some(folder) => published(args, folder, &leaks, &mut audit)?,
+        None => Vec::new(),
+    };
     Ok(NetAuditOutcome { audit, written })
+}
+
+/// The points that were not trained on, where there are any.
+fn scored<T: Real>(
+    args: &NetAuditRequest,
+    coding: Option<&Arc<Coding>>,
+    scale: [f64; 2],
+    net: &Network<T>,
+    hooks: &Hooks,
+) -> Result<Option<Scored<T>>> {
+    if args.score.is_empty() {
+        return Ok(None);
+    }
+    let source = match coding {
+        Some(coding) => rows(coding, &args.score, ("score", Subset::All), hooks)?,
+        None => {
+            let reading = Reading { flag: "score", part: Part::Test, normalize: scale, limit: None };
+            Source::read(&args.score, reading)?
+        }
+    };
+    Ok(Some(points(source, net)?))
+}
+
+/// Writes the document, the page and the tables; the document then names the tables.
+fn published<T: Real>(
+    args: &NetAuditRequest,
+    folder: &Folder,
+    leaks: &AuditLeaks<T>,
+    audit: &mut NetAudit,
+) -> Result<Vec<PathBuf>> {
+    let pictures = match args.pictures {
+        false => page::Pictures::default(),
+        true => assemble::pictures(leaks, audit)?,
+    };
+    let mut pending = Pending::default();
+    pending.tables(assemble::tables(leaks, folder)?);
+    audit.tables = pending.table_names();
+    texts(folder, &mut pending, audit, &pictures)?;
+    folder.publish(pending)
 }
 
 /// The rows of a table, encoded as those that the model was trained on.
@@ -239,8 +258,8 @@ pub(super) fn rows<T: Real>(
 
 /// Refuses what is for arrays where the model was trained on rows.
 fn no_array_options(args: &NetAuditRequest) -> Result<()> {
-    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
-        if said {
+    for (flag, is_set) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if is_set {
             let message = "the model was trained on the rows of a table, which are encoded as in training: leave it out";
             return Err(Failure::option(flag, message));
         }
@@ -285,7 +304,7 @@ pub(super) fn texts(
 }
 
 /// What the words ask for, of a model.
-pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64) -> Result<What> {
+pub(super) fn plan<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64) -> Result<MeasurePlan> {
     let trained = model.training.as_ref().and_then(|t| t.privacy.as_ref());
     let (clip, sigma) = (args.release.clip()?, args.release.sigma()?);
     let chosen = sigma.is_some() || trained.is_some();
@@ -322,7 +341,7 @@ pub(super) fn what<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         plis: Plis::Skip,
         ..released.clone()
     });
-    Ok(What { released, plain, chosen, factor: 1.0, maps: false })
+    Ok(MeasurePlan { released, plain, chosen, factor: 1.0, maps: false })
 }
 
 /// The clip that a run trained with; nothing is clipped where it is not known.

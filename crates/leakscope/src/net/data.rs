@@ -162,8 +162,8 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
 /// The files of a folder: images (or the file with both) first.
 fn within(folder: &Path, part: Part) -> Option<Vec<PathBuf>> {
     let stem = part.stem();
-    let find = |what: &str, extents: u8| {
-        let names = ["-", "."].map(|dot| format!("{stem}-{what}{dot}idx{extents}-ubyte"));
+    let find = |role: &str, extents: u8| {
+        let names = ["-", "."].map(|dot| format!("{stem}-{role}{dot}idx{extents}-ubyte"));
         names.into_iter().flat_map(|n| [folder.join(format!("{n}.gz")), folder.join(n)]).find(|p| p.is_file())
     };
     match (find("images", 3), find("labels", 1)) {
@@ -412,14 +412,14 @@ impl<T: Real> Source<T> {
     }
 
     fn fits(&self, net: &Network<T>) -> Result<()> {
-        let (found, made) = (self.shape.dims(), net.input().dims());
-        let fits = self.shape == net.input() || (found.len() == 1 && found[0] == net.input().len());
+        let (dims, made) = (self.shape.dims(), net.input().dims());
+        let fits = self.shape == net.input() || (dims.len() == 1 && dims[0] == net.input().len());
         if fits {
             return Ok(());
         }
         let files = self.files.join(", ");
         Err(Failure::Data(format!(
-            "{files}: records have shape {found:?}, the network was made for {made:?}: give it records of that shape"
+            "{files}: records have shape {dims:?}, the network was made for {made:?}: give it records of that shape"
         )))
     }
 }
@@ -453,10 +453,11 @@ fn from_npz<T: Real>(path: &Path, how: Reading<'_>) -> Result<Arrays<T>> {
     let has = |name: &str| file.names().any(|n| n == name);
     let known = how.part.arrays();
     let Some([x, y]) = known.iter().find(|[x, _]| has(x)) else {
-        let (wanted, found) = (known.map(|[x, _]| x).join(", "), file.names().collect::<Vec<_>>().join(", "));
+        let (wanted, listed) =
+            (known.map(|[x, _]| x).join(", "), file.names().collect::<Vec<_>>().join(", "));
         return Err(Failure::option(
             how.flag,
-            format!("{} has none of the arrays {wanted}; it has {found}", path.display()),
+            format!("{} has none of the arrays {wanted}; it has {listed}", path.display()),
         ));
     };
     let get = |name: &str| file.array(name, how.limit).map_err(named(path));

@@ -4,8 +4,8 @@
 
 use super::account::summary;
 use super::assemble::{
-    self, Columns, Known, Number, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record, summarised,
-    values,
+    self, Columns, Number, RecordFacts, dfil, dfil_intervals, ends, eta, gradient_norm, plis, record,
+    summarised, values,
 };
 use super::extremes::extremes;
 use super::measuring::Leak;
@@ -100,11 +100,12 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
     let leaks: Vec<Leak> = e.rows.iter().map(|row| leak(row, e)).collect();
     let audit = document(e, &leaks);
     let pictures = pictures(e, &drawn, &audit);
-    let known = |row: &Row| Known { label: row.label.clone(), right: row.right, ..Known::default() };
+    let facts =
+        |row: &Row| RecordFacts { label: row.label.clone(), right: row.right, ..RecordFacts::default() };
     let rows: Vec<assemble::Row<'_>> = leaks
         .iter()
         .zip(&e.rows)
-        .map(|(leak, row)| assemble::Row { leak, known: known(row), compared_plis: None })
+        .map(|(leak, row)| assemble::Row { leak, facts: facts(row), compared_plis: None })
         .collect();
     let labelled = e.rows.iter().all(|r| r.label.is_some());
     let texts = if labelled { vec!["label".to_owned()] } else { vec![] };
@@ -116,7 +117,7 @@ pub fn audit(e: &Elsewhere, drawn: Drawn) -> Result<NetMeasured> {
 }
 
 fn check(e: &Elsewhere) -> Result<()> {
-    let wrong = |what: &str| Err(Failure::Message(format!("measures of another framework: {what}")));
+    let wrong = |problem: &str| Err(Failure::Message(format!("measures of another framework: {problem}")));
     if e.rows.is_empty() || e.dimension == 0 {
         return wrong("there are no records, or records have no values");
     }
@@ -144,7 +145,7 @@ fn leak(row: &Row, e: &Elsewhere) -> Leak {
         }
         TraceKind::Skip | TraceKind::Exact => None,
     };
-    let found = |eta: Option<Eta>| RecordLeak {
+    let record_leak = |eta: Option<Eta>| RecordLeak {
         record: row.record,
         loss: row.loss,
         right: row.right.unwrap_or(false),
@@ -159,9 +160,9 @@ fn leak(row: &Row, e: &Elsewhere) -> Leak {
         plis: row.plis,
         plis_parts: vec![],
     };
-    let released = found(row.eta.map(|(value, residual)| Eta { value, residual }));
+    let released = record_leak(row.eta.map(|(value, residual)| Eta { value, residual }));
     let noise = e.release.noise;
-    let plain = row.jacobian_sensitivity.map(|j| found(Some(Eta { value: j / noise, residual: 0.0 })));
+    let plain = row.jacobian_sensitivity.map(|j| record_leak(Some(Eta { value: j / noise, residual: 0.0 })));
     Leak { released, plain, regions: vec![], attributes: vec![] }
 }
 
@@ -181,10 +182,13 @@ fn document(e: &Elsewhere, leaks: &[Leak]) -> NetAudit {
     let jacobians: Vec<f64> = e.rows.iter().filter_map(|r| r.jacobian_sensitivity).collect();
     let intervals = dfil_intervals(leaks, of_probes(e.trace));
     let listed = |of: Number, most: bool| -> Vec<Record> {
-        let known =
-            |i: usize| Known { label: e.rows[i].label.clone(), right: e.rows[i].right, ..Known::default() };
+        let facts = |i: usize| RecordFacts {
+            label: e.rows[i].label.clone(),
+            right: e.rows[i].right,
+            ..RecordFacts::default()
+        };
         ends(leaks, of, most)
-            .map(|i| record(&leaks[i], known(i), intervals.get(i).copied(), e.release.noise))
+            .map(|i| record(&leaks[i], facts(i), intervals.get(i).copied(), e.release.noise))
             .collect()
     };
     let n = leaks.len() as f64;

@@ -35,8 +35,8 @@ pub(super) fn inputs<T: Real>(
         let test = files.map(|files| Source::read(&files, reading)).transpose()?;
         return Ok(Inputs { source, test, budgets: vec![] });
     };
-    for (flag, said) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
-        if said {
+    for (flag, is_set) in [("normalize", args.normalize.is_some()), ("limit", args.limit.is_some())] {
+        if is_set {
             let message =
                 "it is for arrays: columns of a table are scaled by ⟨scale⟩, and all its rows are used";
             return Err(Failure::option(flag, message));

@@ -16,7 +16,7 @@ const CHUNK: usize = 128;
 
 /// What is measured, of every record.
 #[derive(Debug, Clone)]
-pub(super) struct What {
+pub(super) struct MeasurePlan {
     /// Under the clip and the noise of the release.
     pub(super) released: Measure,
     /// Nothing clipped, under the same noise: JacSens as the paper defines it.
@@ -50,7 +50,7 @@ pub(super) struct Scored<T> {
 }
 
 /// Everything that an audit is about.
-pub(super) struct Asked<T> {
+pub(super) struct AuditSubject<T> {
     pub(super) model: Model<T>,
     /// The other model over the same records.
     pub(super) other: Option<Model<T>>,
@@ -65,7 +65,7 @@ pub(super) struct Asked<T> {
     pub(super) ids: Vec<usize>,
     pub(super) points: Option<Scored<T>>,
     pub(super) point_ids: Vec<usize>,
-    pub(super) what: What,
+    pub(super) plan: MeasurePlan,
     /// Groups of values of the maps; no maps without.
     pub(super) groups: Option<Vec<u32>>,
     /// Whether PLIS of the groups goes into the tables.
@@ -77,8 +77,8 @@ pub(super) struct Asked<T> {
 }
 
 /// Everything that was found.
-pub(super) struct Found<T> {
-    pub(super) asked: Asked<T>,
+pub(super) struct AuditLeaks<T> {
+    pub(super) subject: AuditSubject<T>,
     pub(super) leaks: Vec<Leak>,
     /// Of the other model; empty without one.
     pub(super) other: Vec<Leak>,
@@ -90,7 +90,7 @@ pub(super) struct Found<T> {
 /// Values of a record, up to which the exact trace of the rows of a table costs little more than probes.
 const FEW: usize = 64;
 
-impl What {
+impl MeasurePlan {
     /// Takes the exact trace where records have few values: an estimate would be no cheaper, and says less.
     pub(super) fn exact_if_few(&mut self, values: usize) {
         if values <= FEW && matches!(self.released.trace, Trace::Estimate { .. }) {
@@ -107,10 +107,10 @@ impl What {
     }
 }
 
-impl<T: Real> Asked<T> {
+impl<T: Real> AuditSubject<T> {
     /// What is measured of the other model: as much of PLIS, with the clip of its own run under the same noise.
-    pub(super) fn of_other(&self, other: &Model<T>) -> What {
-        let m = &self.what.released;
+    pub(super) fn of_other(&self, other: &Model<T>) -> MeasurePlan {
+        let m = &self.plan.released;
         let clip = clip_of(other.training.as_ref());
         let released = Measure {
             clip,
@@ -119,7 +119,7 @@ impl<T: Real> Asked<T> {
             signal: m.signal,
             ..skip(m)
         };
-        What { released, plain: None, maps: false, ..self.what.clone() }
+        MeasurePlan { released, plain: None, maps: false, ..self.plan.clone() }
     }
 
     /// The groups whose PLIS goes into the tables.
@@ -130,7 +130,7 @@ impl<T: Real> Asked<T> {
     /// The attributes whose η is measured: those of the table, where there is one.
     fn attributes(&self) -> Option<Attributes> {
         let coding = self.names.coding.as_deref()?;
-        Some(Attributes::new(coding, &self.model.net, self.what.released.label))
+        Some(Attributes::new(coding, &self.model.net, self.plan.released.label))
     }
 
     /// Records to measure, all in all.
@@ -160,13 +160,13 @@ pub(super) fn measure_times<T: Real>(
         Clip::Hard { bound } => (Clip::Hard { bound: bound / factor }, m.sigma),
         Clip::Gelu { bound } => (Clip::Gelu { bound: bound / factor }, m.sigma),
     };
-    let mut found = measure(net, data, ids, &Measure { clip, sigma, ..m.clone() })?;
-    for leak in &mut found {
+    let mut audit_leaks = measure(net, data, ids, &Measure { clip, sigma, ..m.clone() })?;
+    for leak in &mut audit_leaks {
         leak.loss *= factor;
         leak.gradient_norm *= factor;
         leak.released_norm *= factor;
     }
-    Ok(found)
+    Ok(audit_leaks)
 }
 
 /// Refuses to compare with a model made for other records.
@@ -184,27 +184,31 @@ pub(super) fn comparable<T: Real>(data: &Data<T>, net: &Network<T>, other: &Netw
 }
 
 /// Measures all that was asked for; `tick` hears how many records are done, and may stop it.
-pub(super) fn found<T: Real>(asked: Asked<T>, tick: &dyn Fn(u64) -> Result<()>) -> Result<Found<T>> {
-    let mut elements = Elements::keeping(asked.what.maps);
-    let mut passes = Passes { tick, groups: asked.tabled(), attributes: asked.attributes(), done: 0 };
-    let leaks = passes.leaks(&asked.model.net, &asked.data, &asked.ids, &asked.what, &mut elements)?;
+pub(super) fn audit_leaks<T: Real>(
+    subject: AuditSubject<T>,
+    tick: &dyn Fn(u64) -> Result<()>,
+) -> Result<AuditLeaks<T>> {
+    let mut elements = Elements::keeping(subject.plan.maps);
+    let mut passes = Passes { tick, groups: subject.tabled(), attributes: subject.attributes(), done: 0 };
+    let leaks =
+        passes.leaks(&subject.model.net, &subject.data, &subject.ids, &subject.plan, &mut elements)?;
     passes.attributes = None;
-    let other = match &asked.other {
+    let other = match &subject.other {
         Some(other) => {
-            comparable(&asked.data, &asked.model.net, &other.net)?;
-            let what = asked.of_other(other);
-            passes.leaks(&other.net, &asked.data, &asked.ids, &what, &mut Elements::default())?
+            comparable(&subject.data, &subject.model.net, &other.net)?;
+            let plan = subject.of_other(other);
+            passes.leaks(&other.net, &subject.data, &subject.ids, &plan, &mut Elements::default())?
         }
         None => Vec::new(),
     };
-    let scored = match &asked.points {
+    let scored = match &subject.points {
         Some(p) => {
             let kept = &mut Elements::default();
-            passes.leaks(&asked.model.net, &p.data, &asked.point_ids, &asked.what, kept)?
+            passes.leaks(&subject.model.net, &p.data, &subject.point_ids, &subject.plan, kept)?
         }
         None => Vec::new(),
     };
-    Ok(Found { asked, leaks, other, scored, elements })
+    Ok(AuditLeaks { subject, leaks, other, scored, elements })
 }
 
 /// Where the passes over records stand.
@@ -223,16 +227,16 @@ impl Passes<'_> {
         net: &Network<T>,
         data: &Data<T>,
         ids: &[usize],
-        what: &What,
+        plan: &MeasurePlan,
         elements: &mut Elements,
     ) -> Result<Vec<Leak>> {
         let mut out = Vec::with_capacity(ids.len());
         for chunk in ids.chunks(CHUNK) {
             (self.tick)(self.done)?;
             let start = out.len();
-            out.extend(chunk_leaks(net, data, chunk, what)?);
+            out.extend(chunk_leaks(net, data, chunk, plan)?);
             if let Some(attributes) = &self.attributes {
-                let each = attributes.measure(net, data, chunk, what)?;
+                let each = attributes.measure(net, data, chunk, plan)?;
                 out[start..].iter_mut().zip(each).for_each(|(leak, eta)| leak.attributes = eta);
             }
             for leak in &mut out[start..] {
@@ -248,14 +252,19 @@ impl Passes<'_> {
     }
 }
 
-fn chunk_leaks<T: Real>(net: &Network<T>, data: &Data<T>, ids: &[usize], what: &What) -> Result<Vec<Leak>> {
-    let measured = |m: &Measure| measure_times(net, data, ids, m, what.factor);
+fn chunk_leaks<T: Real>(
+    net: &Network<T>,
+    data: &Data<T>,
+    ids: &[usize],
+    plan: &MeasurePlan,
+) -> Result<Vec<Leak>> {
+    let measured = |m: &Measure| measure_times(net, data, ids, m, plan.factor);
     let leak = |released, plain| Leak { released, plain, regions: Vec::new(), attributes: Vec::new() };
-    let released = measured(&what.released)?.into_iter();
-    match &what.plain {
+    let released = measured(&plan.released)?.into_iter();
+    match &plan.plain {
         None => Ok(released.map(|l| leak(l, None)).collect()),
         // where nothing is clipped both are the same gradient
-        Some(_) if what.released.clip == Clip::None => {
+        Some(_) if plan.released.clip == Clip::None => {
             Ok(released.map(|l| leak(l.clone(), Some(l))).collect())
         }
         Some(plain) => {

@@ -1,9 +1,9 @@
 //! The audit over arrays: a request with arrays and networks in the place of files.
 
 use super::assemble;
-use super::audit::{NetAuditRequest, map_groups, points, texts, tick, what};
+use super::audit::{NetAuditRequest, map_groups, plan, points, texts, tick};
 use super::data::Source;
-use super::measuring::{Asked, found};
+use super::measuring::{AuditSubject, audit_leaks};
 use super::model::{self, Model};
 use super::table::{Coding, Which};
 use crate::output::{Folder, Pending, Results, results, write_tables};
@@ -120,10 +120,10 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
     let model = |net, name: &str, training| Model { net, name: name.to_owned(), training };
     let model_here = model(memory.net, "network", memory.training);
-    let mut what = what(args, &model_here, seed)?;
-    what.factor = memory.factor;
+    let mut plan = plan(args, &model_here, seed)?;
+    plan.factor = memory.factor;
     // every value's PLIS is kept, so that those of regions follow
-    what.keep_maps();
+    plan.keep_maps();
     let superpixels = memory.superpixels.map(|(shape, values)| Array { shape, values, bytes: false });
     if args.grid.is_some() && args.plis.is_none() {
         return Err(Failure::option(
@@ -139,12 +139,12 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
     let mut source = memory.data.source("data", Subset::Training, hooks)?;
     let data = source.take_data(&model_here.net)?;
     if source.names.coding.is_some() {
-        what.exact_if_few(model_here.net.input().len());
+        plan.exact_if_few(model_here.net.input().len());
     }
     let ids = memory.records.unwrap_or_else(|| (0..data.len()).collect());
     let score =
         memory.score.map(|s| points(s.source("score", Subset::All, hooks)?, &model_here.net)).transpose()?;
-    let asked = Asked {
+    let subject = AuditSubject {
         other: memory.compare.map(|net| model(net, "the other network", None)),
         point_ids: (0..score.as_ref().map_or(0, |p| p.data.len())).collect(),
         model: model_here,
@@ -154,23 +154,23 @@ pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hook
         range: source.range,
         ids,
         points: score,
-        what,
+        plan,
         groups,
         tabled,
         scale: [0.0, 1.0],
         seed,
         redact: args.redact,
     };
-    let total = asked.passes();
-    let found = found(asked, &|done| tick(hooks, done, total))?;
-    let audit = crate::output::complete(assemble::audit(&found))?;
+    let total = subject.passes();
+    let leaks = audit_leaks(subject, &|done| tick(hooks, done, total))?;
+    let audit = crate::output::complete(assemble::audit(&leaks))?;
     let pictures = match args.pictures {
         false => Pictures::default(),
-        true => assemble::pictures(&found, &audit)?,
+        true => assemble::pictures(&leaks, &audit)?,
     };
     let mut pending = Pending::default();
-    pending.tables(assemble::tables(&found, &Folder::in_memory())?);
-    Ok(NetMeasured { audit, pictures, tables: results(pending), maps: found.elements.into_maps() })
+    pending.tables(assemble::tables(&leaks, &Folder::in_memory())?);
+    Ok(NetMeasured { audit, pictures, tables: results(pending), maps: leaks.elements.into_maps() })
 }
 
 /// Writes an audit into a folder: what `leakscope net audit --out` leaves.

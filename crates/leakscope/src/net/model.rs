@@ -97,9 +97,9 @@ fn read_training(path: &Path) -> Result<Training> {
     match json.get("schema").and_then(|s| s.as_str()) {
         Some(TRAINING_SCHEMA) => serde_json::from_value(json).map_err(named(path)),
         other => {
-            let found = other.unwrap_or("none");
+            let schema = other.unwrap_or("none");
             Err(Failure::Message(format!(
-                "{}: its schema is {found}, expected {TRAINING_SCHEMA}",
+                "{}: its schema is {schema}, expected {TRAINING_SCHEMA}",
                 path.display()
             )))
         }
@@ -158,8 +158,8 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
         .filter(|(_, layer)| layer.has_parameters())
         .map(|(at, layer)| format!("{at} ({})", layer.kind()))
         .collect();
-    let wrong = |what: String| {
-        let message = format!("{what}: layers with parameters are {}", with.join(", "));
+    let wrong = |problem: String| {
+        let message = format!("{problem}: layers with parameters are {}", with.join(", "));
         Err(Failure::option("freeze", message))
     };
     for &at in layers {

@@ -8,33 +8,14 @@ use leakscope_net::{
 };
 use leakscope_report::format;
 use leakscope_report::net::Stopped;
+use leakscope_report::text::Holdout;
 
 /// The notes of a run, in the order in which they are shown.
 pub(super) fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     let config = ended.run.config();
     let mut out: Vec<String> = f.replaced.iter().cloned().collect();
     if config.privacy.is_some() {
-        match config.randomness {
-            Randomness::System => out.push(
-                format!(
-                "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
-                 holds its key: whoever has that file can take the noise off. Where the verdict is calm enough for you, \
-                 {} may leave the house, nothing else.", f.leaves),
-            ),
-            Randomness::SeededNotPrivate => out.push(
-                "Not private: the noise follows from the seed, and whoever knows it can take the noise off. No ε is \
-                 stated."
-                    .to_owned(),
-            ),
-        }
-        if f.clip_assumed {
-            out.push("No ⟨clip⟩ was given: gradients were clipped at C = 1.".to_owned());
-        }
-        out.push(
-            "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
-             model, not these numbers."
-                .to_owned(),
-        );
+        out.extend(of_noise(config.randomness, f));
     }
     if let (Tracking::Drawn { .. }, Sampling::Poisson { rate: q }) = (config.tracking, config.sampling) {
         let draws = q * ended.run.steps() as f64;
@@ -87,22 +68,56 @@ pub(super) fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
         );
     }
     if let Some(h) = f.text.as_ref().and_then(|t| t.holdout.as_ref()) {
-        if config.privacy.is_some() {
-            out.push(
-                "Losses of held-out texts are those of the noisy model: for the texts that were trained on they give away no \
-                 more than it does, but nothing is promised to the held-out texts. Take public ones, or keep these numbers \
-                 with the texts."
-                    .to_owned(),
-            );
-        }
-        if h.seen > 0 {
-            out.push(format!(
-                "{} of {} held-out texts were trained on too: how well those are predicted says little about others.",
-                h.seen, h.texts
-            ));
-        }
+        out.extend(of_holdout(config.privacy.is_some(), h));
     }
     out.extend(stopping(ended));
+    out
+}
+
+/// Where the noise comes from, and what its statement covers.
+fn of_noise(randomness: Randomness, f: &Facts) -> Vec<String> {
+    let mut out = vec![];
+    match randomness {
+        Randomness::System => out.push(
+            format!(
+            "Sampling and noise come from the system's cryptographic generator. Only private/checkpoint.safetensors \
+             holds its key: whoever has that file can take the noise off. Where the verdict is calm enough for you, \
+             {} may leave the house, nothing else.", f.leaves),
+        ),
+        Randomness::SeededNotPrivate => out.push(
+            "Not private: the noise follows from the seed, and whoever knows it can take the noise off. No ε is \
+             stated."
+                .to_owned(),
+        ),
+    }
+    if f.clip_assumed {
+        out.push("No ⟨clip⟩ was given: gradients were clipped at C = 1.".to_owned());
+    }
+    out.push(
+        "Losses and dFIL (and accuracies on training records) are computed without noise: the statement covers the \
+         model, not these numbers."
+            .to_owned(),
+    );
+    out
+}
+
+/// What losses of held-out texts say, and to whom nothing is promised.
+fn of_holdout(private: bool, h: &Holdout) -> Vec<String> {
+    let mut out = vec![];
+    if private {
+        out.push(
+            "Losses of held-out texts are those of the noisy model: for the texts that were trained on they give away no \
+             more than it does, but nothing is promised to the held-out texts. Take public ones, or keep these numbers \
+             with the texts."
+                .to_owned(),
+        );
+    }
+    if h.seen > 0 {
+        out.push(format!(
+            "{} of {} held-out texts were trained on too: how well those are predicted says little about others.",
+            h.seen, h.texts
+        ));
+    }
     out
 }
 
@@ -110,7 +125,7 @@ pub(super) fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
 fn stopping<T: Real>(ended: &Ended<'_, T>) -> Vec<String> {
     let (config, exact, mut out) = (ended.run.config(), ended.exact, vec![]);
     if let Some(why) = &ended.failure {
-        let (seen, kept) = (ended.run.seen(), ended.run.steps());
+        let (seen, kept) = (ended.run.released_steps(), ended.run.steps());
         let counted = match config.privacy {
             Some(_) if seen > kept => format!(
                 " That it stopped was decided on numbers with noise; what is stated counts all {}, those that were taken back \

@@ -85,20 +85,7 @@ pub(crate) fn train<'d, T: Real>(
         (Some(_), _) | (None, false) => Some(watched(data, test)?),
     };
     let per_epoch = data.units() as f64 / config.sampling.expected(data.units());
-    let (mut run, mut progress) = match resumed {
-        Some(r) => {
-            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::option("resume", e))?;
-            (run.on(net.backend())?, r.progress)
-        }
-        None => (Trainer::new(net, data, config)?, Progress::new(start)),
-    };
-    if let Some((how, public)) = perturbing {
-        run.perturb(how, public).map_err(|e| Failure::option("perturb", e))?;
-    }
-    if run.lacks_perturbation() {
-        let message = "the run perturbs gradients: give ⟨perturb⟩ and ⟨public⟩ as it was started with";
-        return Err(Failure::option("perturb", message));
-    }
+    let (mut run, mut progress) = begun(net, data, perturbing, config, (start, resumed))?;
     // A checkpoint is good once a step from it has succeeded: its own update may have been the one that went too far.
     let (mut good, mut candidate) = (bytes(&run, &progress)?, None);
     if run.steps() > plan.steps {
@@ -129,16 +116,10 @@ pub(crate) fn train<'d, T: Real>(
             Err(Error::Diverged { step, what }) => {
                 failure = Some(format!("training diverged at step {step}: {what}"));
                 stopped = Stopped::Diverged;
-                let mut back =
-                    Trainer::resume(&good, data, run.config().clone())?.on(run.network().backend())?;
-                if let Some((how, public)) = perturbing {
-                    back.perturb(how, public)?;
-                }
-                // the noisy steps that are taken back were seen: they are what decided it
-                back.count_seen(run.seen());
+                run = taken_back(&run, &good, data, perturbing)?;
                 let exact = progress.exact;
                 progress = Progress::read(&Tensors::from_bytes(&good)?).map_err(Failure::Message)?;
-                (run, progress.exact) = (back, exact);
+                progress.exact = exact;
                 break;
             }
             Err(e) => return Err(e.into()),
@@ -165,6 +146,47 @@ pub(crate) fn train<'d, T: Real>(
     let seconds = clock.elapsed().as_secs_f64();
     let Progress { start, history, exact, .. } = progress;
     Ok(Ended { run, start, history, stopped, failure, exact, seconds })
+}
+
+/// The run at its first step, or where its checkpoint left it.
+fn begun<'d, T: Real>(
+    net: Network<T>,
+    data: &'d Data<T>,
+    perturbing: PerturbedBy<'d, T>,
+    config: TrainConfig,
+    (start, resumed): (Start, Option<Resumed>),
+) -> Result<(Trainer<'d, T>, Progress)> {
+    let (mut run, progress) = match resumed {
+        Some(r) => {
+            let run = Trainer::resume(&r.bytes, data, config).map_err(|e| Failure::option("resume", e))?;
+            (run.on(net.backend())?, r.progress)
+        }
+        None => (Trainer::new(net, data, config)?, Progress::new(start)),
+    };
+    if let Some((how, public)) = perturbing {
+        run.perturb(how, public).map_err(|e| Failure::option("perturb", e))?;
+    }
+    if run.lacks_perturbation() {
+        let message = "the run perturbs gradients: give ⟨perturb⟩ and ⟨public⟩ as it was started with";
+        return Err(Failure::option("perturb", message));
+    }
+    Ok((run, progress))
+}
+
+/// A run that diverged, at its last good checkpoint.
+fn taken_back<'d, T: Real>(
+    run: &Trainer<'d, T>,
+    good: &[u8],
+    data: &'d Data<T>,
+    perturbing: PerturbedBy<'d, T>,
+) -> Result<Trainer<'d, T>> {
+    let mut back = Trainer::resume(good, data, run.config().clone())?.on(run.network().backend())?;
+    if let Some((how, public)) = perturbing {
+        back.perturb(how, public)?;
+    }
+    // the noisy steps that are taken back were seen: they are what decided it
+    back.count_seen(run.released_steps());
+    Ok(back)
 }
 
 /// Whether records are texts.

@@ -117,8 +117,8 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
     if request.roles.target.is_empty() {
         return Err(Failure::option("target", "say which column of ⟨data⟩ the network predicts"));
     }
-    for (flag, said) in [("weights", &request.roles.weights), ("group", &request.roles.group)] {
-        if let Some(column) = said {
+    for (flag, role) in [("weights", &request.roles.weights), ("group", &request.roles.group)] {
+        if let Some(column) = role {
             let message =
                 format!("`{column}`: a network takes every record alike: leave it out, or ⟨drop⟩ the column");
             return Err(Failure::option(flag, message));
@@ -194,9 +194,9 @@ impl TableRequest {
         self.check_units(&encoding)?;
         let (centre, scale) = target_scale(&encoding, self.scale);
         let read = ReadOptions { paths: vec![], memory: vec![], ..self.read.clone() };
-        let given = |(name, _): &(String, _)| name.trim() == encoding.target.name;
+        let is_target = |(name, _): &(String, _)| name.trim() == encoding.target.name;
         let target_drafted =
-            self.public.schema.as_ref().is_some_and(|s| s.draft) && !self.public.bounds.iter().any(given);
+            self.public.schema.as_ref().is_some_and(|s| s.draft) && !self.public.bounds.iter().any(is_target);
         let units = self.units.clone();
         Ok((table, Coding { encoding, read, centre, scale, target_drafted, units }))
     }
@@ -392,17 +392,17 @@ impl Coding {
 
     /// Unit of an attribute or of the target, where somebody gave it.
     pub(super) fn unit(&self, name: &str) -> Option<String> {
-        let asked = self.units.iter().find(|(n, _)| n == name).map(|(_, unit)| unit.clone());
+        let chosen = self.units.iter().find(|(n, _)| n == name).map(|(_, unit)| unit.clone());
         let told = self.encoding.attributes.iter().find(|a| a.name == name).and_then(|a| a.unit.clone());
-        asked.or(told)
+        chosen.or(told)
     }
 
     /// What was read off the training rows and no ε covers, in words; empty where all was given.
     pub(super) fn read_off(&self) -> Vec<String> {
         let of = |kind: Kind, wanted: Kind, origin: Origin| kind == wanted && origin == Origin::ReadOffData;
         let all = &self.encoding.attributes;
-        let listed = |what: &str, names: Vec<&str>| {
-            (!names.is_empty()).then(|| format!("{what} of {}", names.join(", ")))
+        let listed = |fact: &str, names: Vec<&str>| {
+            (!names.is_empty()).then(|| format!("{fact} of {}", names.join(", ")))
         };
         // The largest norm scales indicators too.
         let by_norm = self.encoding.scale == Scale::UnitBall;

@@ -252,12 +252,7 @@ pub fn run(request: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Resul
 fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TrainOutcome> {
     let wanted = wanted(args)?;
     let scale = args.normalize.unwrap_or([0.0, 1.0]);
-    let folder = Folder::open(out, args.format)?;
-    let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
-    let read = read.map(PathBuf::as_path);
-    let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
-    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
-    folder.spare(&read, &texts, &["records"])?;
+    let folder = folder(args, out)?;
     let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
     let replaced = if args.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
@@ -325,12 +320,37 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     }
     let perturbing = perturbing.zip(public.as_ref().map(|p| &p.data));
     let ended = train(net, &data, (test.as_ref(), perturbing), config, &plan, (start, resumed), listener)?;
-    let facts = account::Facts {
+    let facts = facts(args, &source, scale, test.as_ref().map(|t| t.len() as u64), replaced);
+    let stored = model::files(ended.run.network())?;
+    let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
+    let diverged = ended.diverged(folder.path());
+    Ok(TrainOutcome { training, written, seed_drawn, diverged })
+}
+
+/// The folder of the run, which is none of the files that are read.
+fn folder(args: &TrainRequest, out: &Path) -> Result<Folder> {
+    let folder = Folder::open(out, args.format)?;
+    let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
+    let read = read.map(PathBuf::as_path);
+    let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
+    let texts = [model::NETWORK, model::WEIGHTS, model::TRAINING, CHECKPOINT, ENCODING, "report.html"];
+    folder.spare(&read, &texts, &["records"])?;
+    Ok(folder)
+}
+
+fn facts<T: Real>(
+    args: &TrainRequest,
+    source: &Source<T>,
+    normalize: [f64; 2],
+    test_records: Option<u64>,
+    replaced: Option<String>,
+) -> account::Facts {
+    account::Facts {
         name: model::name_of(&args.network),
         files: source.files.clone(),
         names: source.names.clone(),
-        normalize: scale,
-        test_records: test.as_ref().map(|t| t.len() as u64),
+        normalize,
+        test_records,
         clip_assumed: args.release.clip.is_none(),
         public: args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect(),
         precision: args.precision,
@@ -338,11 +358,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         text: None,
         replaced,
         redact: args.redact,
-    };
-    let stored = model::files(ended.run.network())?;
-    let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
-    let diverged = ended.diverged(folder.path());
-    Ok(TrainOutcome { training, written, seed_drawn, diverged })
+    }
 }
 
 /// What of a run's folder may leave the house.
@@ -386,9 +402,9 @@ fn check(args: &TrainRequest) -> Result<()> {
     }
     public::check(args)?;
     public::frozen_share(args)?;
-    let given = args.pretrain.is_some() || args.public_training.is_wanted();
+    let starts_public = args.pretrain.is_some() || args.public_training.is_wanted();
     for (flag, share) in [("freeze_smallest", args.freeze_smallest), ("density", args.density)] {
-        if share.is_some() && !given {
+        if share.is_some() && !starts_public {
             let message = "it is a share of given weights: name them with ⟨pretrain⟩, or train them on public records with \
                            ⟨public⟩ and ⟨public_epochs⟩";
             return Err(Failure::option(flag, message));

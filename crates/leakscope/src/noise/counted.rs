@@ -27,7 +27,7 @@ pub fn count_scaling(
     rows: &dyn Rows,
     releases: u32,
 ) -> Result<()> {
-    let targets = designed.asked.targets.clone();
+    let targets = designed.goal_targets.targets.clone();
     let label_secret = targets.iter().any(|t| matches!(t.protected, Protected::Record { label: true }));
     let release = Release { sigma: 1.0, releases, label_secret };
     let design = &mut designed.design;
@@ -37,7 +37,7 @@ pub fn count_scaling(
             let counted = Counted::under(model, units, &directions, release, &design.noise)?;
             largest_over(rows, &targets, |block, records: &mut CountedRecords| {
                 counted.records(block, depth, records)?;
-                let label = (0..block.len()).map(|i| counted.given().label_eta(&records.given, i));
+                let label = (0..block.len()).map(|i| counted.geometry().label_eta(&records.given, i));
                 Ok(Etas::of(&records.eta, &records.attribute_eta, label.collect()))
             })?
         }

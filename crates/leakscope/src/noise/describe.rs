@@ -23,7 +23,7 @@ pub fn described(
     encoding: &Encoding,
     shapes: Vec<ShapeCost>,
 ) -> Result<report::Noise> {
-    let Designed { design, source, asked, instead } = designed;
+    let Designed { design, source, goal_targets, instead } = designed;
     let (p, names) = (design.noise.len(), contrast_names(encoding));
     let deviations: BTreeMap<String, f64> = coefficient_names(encoding)
         .into_iter()
@@ -39,7 +39,7 @@ pub fn described(
             ShapeSource::Table(files) => Source::Table { files: files.clone() },
             ShapeSource::Bounds => Source::Bounds,
         },
-        goals: asked.goals.clone(),
+        goals: goal_targets.goals.clone(),
         cost: design.exact_cost,
         cost_published: design.cost,
         cost_isotropic: design.cost_isotropic,

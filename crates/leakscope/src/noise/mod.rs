@@ -25,7 +25,7 @@ pub(crate) use describe::isotropic_sigma;
 pub use describe::{cost_of, described};
 pub use shaped::{Designed, Model, ShapeSource, alternatives, design};
 pub(crate) use shaped::{failed, of_all_classes};
-pub use target::Asked;
+pub use target::GoalTargets;
 pub use unit::UnitShape;
 
 use crate::{Failure, Result};

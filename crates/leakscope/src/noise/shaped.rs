@@ -1,6 +1,6 @@
 //! The noise that meets the targets of the options, and what is taken where its shape would give too much away.
 
-use super::target::Asked;
+use super::target::GoalTargets;
 use super::{NoiseOptions, public};
 use crate::failure::explain;
 use crate::{Failure, Result};
@@ -52,7 +52,7 @@ pub struct Designed {
     /// Where its shape comes from.
     pub source: ShapeSource,
     /// What was asked of it.
-    pub asked: Asked,
+    pub goal_targets: GoalTargets,
     /// Why it is not the one asked for, in whole sentences.
     pub instead: Option<String>,
 }
@@ -68,18 +68,19 @@ pub struct Designed {
 /// on a combination; whatever reading a public table fails with.
 pub fn design(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows, hooks: &Hooks) -> Result<Designed> {
     options.check()?;
-    let asked = options.asked(model.encoding, model.label_secret, model.units)?;
+    let goal_targets = options.goal_targets(model.encoding, model.label_secret, model.units)?;
     let request = |shape| Request {
         releases: model.releases,
         gap: options.gap,
         shape_budget: options.shape_budget,
-        ..Request::new(asked.targets.clone(), shape)
+        ..Request::new(goal_targets.targets.clone(), shape)
     };
     let isotropic = || {
         core::design(rows, model.fit, &request(Shape::Isotropic))
             .map_err(|e| failed(e, model.encoding, model.l2))
     };
-    let whole = |design, source, instead| Designed { design, source, asked: asked.clone(), instead };
+    let whole =
+        |design, source, instead| Designed { design, source, goal_targets: goal_targets.clone(), instead };
     if !options.is_shaped() {
         return Ok(whole(isotropic()?, ShapeSource::Nowhere, None));
     }
@@ -145,7 +146,7 @@ pub fn alternatives(
             releases: model.releases,
             gap: options.gap,
             shape_budget: options.shape_budget,
-            ..Request::new(taken.asked.targets.clone(), shape)
+            ..Request::new(taken.goal_targets.targets.clone(), shape)
         };
         match core::design(rows, model.fit, &request) {
             Ok(design) => all.push(design),
@@ -209,11 +210,11 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Resul
         Fitted::Glm(fit) => Minimiser::Glm(glm::fit(rows, fit.family, penalty).map_err(explained)?),
         Fitted::Softmax(fit) => Minimiser::Softmax(of_all_classes(rows, penalty, fit.classes, &explained)?),
     };
-    let asked = options.asked(encoding, model.label_secret, model.units)?;
+    let goal_targets = options.goal_targets(encoding, model.label_secret, model.units)?;
     // What a public table gives away about itself does not count.
     let request =
-        Request { gap: options.gap, shape_budget: 1.0, ..Request::new(asked.targets, options.shape) };
-    let found = match (model.units, &fit) {
+        Request { gap: options.gap, shape_budget: 1.0, ..Request::new(goal_targets.targets, options.shape) };
+    let designed = match (model.units, &fit) {
         (None, fit) => core::design(rows, fit, &request),
         (Some(units), Minimiser::Glm(fit)) => {
             core::design(&units.rows(rows), &units.fit(fit).map_err(explained)?.fit, &request)
@@ -222,7 +223,7 @@ fn shape_of(options: &NoiseOptions, model: &Model<'_>, rows: &dyn Rows) -> Resul
             core::design(&units.rows(rows), &units.softmax(fit).map_err(explained)?.fit, &request)
         }
     };
-    Ok(found.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
+    Ok(designed.map_err(|e| failed(e, model.encoding, model.l2))?.factor)
 }
 
 /// A softmax model of rows that must have as many classes as the model whose noise they shape.
@@ -249,14 +250,14 @@ pub(crate) fn failed(error: CoreError, encoding: &Encoding, l2: f64) -> Failure 
     match error {
         CoreError::Singular { column, of } => {
             let others: Vec<String> = of.iter().map(|&j| name(j)).collect();
-            let what = match others.is_empty() {
+            let columns = match others.is_empty() {
                 true => format!("column {} is constant", name(column)),
                 false => format!("column {} is a linear combination of {}", name(column), others.join(", ")),
             };
             Failure::option(
                 "noise_shape",
                 format!(
-                    "{what}, so noise on some combination of coefficients moves no prediction and a cheapest noise would be \
+                    "{columns}, so noise on some combination of coefficients moves no prediction and a cheapest noise would be \
                      without end: remove the column with ⟨drop⟩, take ⟨one_hot=drop-last⟩ for a category, or \
                      ⟨noise_shape=isotropic⟩"
                 ),

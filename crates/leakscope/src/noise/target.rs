@@ -14,7 +14,7 @@ const MET_BY_NOISE: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 
 /// What was asked for: the targets of the mathematics, and each in words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct GoalTargets {
     /// One or more for each goal.
     pub targets: Vec<Target>,
     /// As users said it.
@@ -23,7 +23,7 @@ pub struct Asked {
     pub goal_of: Vec<usize>,
 }
 
-impl Asked {
+impl GoalTargets {
     fn push(&mut self, goal: Goal, targets: Vec<Target>) {
         let place = self.goals.len();
         self.goals.push(goal);
@@ -38,11 +38,16 @@ impl NoiseOptions {
     /// # Errors
     /// An attribute that does not exist (with the closest names) or has no column, the label where it is public, a target out of
     /// reach.
-    pub fn asked(&self, encoding: &Encoding, label_secret: bool, units: Option<&Units>) -> Result<Asked> {
-        let mut asked = Asked { targets: vec![], goals: vec![], goal_of: vec![] };
+    pub fn goal_targets(
+        &self,
+        encoding: &Encoding,
+        label_secret: bool,
+        units: Option<&Units>,
+    ) -> Result<GoalTargets> {
+        let mut goal_targets = GoalTargets { targets: vec![], goals: vec![], goal_of: vec![] };
         if let Some(eta) = self.target_eta.filter(|_| self.protect.is_empty()) {
             let target = Target { protected: Protected::Record { label: label_secret }, eta };
-            asked.push(Goal { secret: Secret::Record, name: None, eta, sd: None }, vec![target]);
+            goal_targets.push(Goal { secret: Secret::Record, name: None, eta, sd: None }, vec![target]);
         }
         for name in &self.protect {
             let eta = self.target_eta.unwrap_or(f64::NAN);
@@ -50,13 +55,13 @@ impl NoiseOptions {
                 None => {
                     let target = Target { protected: Protected::Label, eta };
                     let goal = Goal { secret: Secret::Label, name: Some(name.clone()), eta, sd: None };
-                    asked.push(goal, vec![target]);
+                    goal_targets.push(goal, vec![target]);
                 }
                 Some(attribute) => {
                     let directions = directions(encoding, units, attribute, false);
                     let target = Target { protected: Protected::Attribute(directions), eta };
                     let goal = Goal { secret: Secret::Attribute, name: Some(name.clone()), eta, sd: None };
-                    asked.push(goal, vec![target]);
+                    goal_targets.push(goal, vec![target]);
                 }
             }
         }
@@ -65,17 +70,19 @@ impl NoiseOptions {
             match place(encoding, label_secret, "target_sd", name)? {
                 None => {
                     let eta = target_unit(encoding) / sd;
-                    asked.push(goal(Secret::Label, eta), vec![Target { protected: Protected::Label, eta }]);
+                    goal_targets
+                        .push(goal(Secret::Label, eta), vec![Target { protected: Protected::Label, eta }]);
                 }
                 Some(attribute) => {
                     let eta = encoding.attributes[attribute].scale / sd;
-                    asked.push(goal(Secret::Attribute, eta), deviation(encoding, units, attribute, eta));
+                    goal_targets
+                        .push(goal(Secret::Attribute, eta), deviation(encoding, units, attribute, eta));
                 }
             }
         }
-        match asked.goals.iter().find(|goal| !MET_BY_NOISE.contains(&goal.eta)) {
+        match goal_targets.goals.iter().find(|goal| !MET_BY_NOISE.contains(&goal.eta)) {
             Some(goal) => Err(out_of_reach(goal)),
-            None => Ok(asked),
+            None => Ok(goal_targets),
         }
     }
 }

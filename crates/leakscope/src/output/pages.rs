@@ -30,7 +30,7 @@ const KINDS: [&str; 14] = [
 ];
 
 /// A page that is in the folder, with its text.
-struct Found {
+struct PageFile {
     page: ResultPage,
     text: String,
 }
@@ -40,12 +40,12 @@ impl Folder {
     /// that was here stays, under the name of its document, and every page leads to the others.
     pub fn page(&self, pending: &mut Pending, kind: &str, page: &str) -> Result<()> {
         let own = with_navigation(page, kind, &[], PAGE);
-        let mut all: Vec<Found> = self.pages().into_iter().filter(|f| f.page.kind != kind).collect();
+        let mut all: Vec<PageFile> = self.pages().into_iter().filter(|f| f.page.kind != kind).collect();
         // What was the page until now makes room.
-        for found in all.iter_mut().filter(|f| f.page.file == PAGE) {
-            found.page.file = format!("{}.html", found.page.kind);
+        for file in all.iter_mut().filter(|f| f.page.file == PAGE) {
+            file.page.file = format!("{}.html", file.page.kind);
         }
-        all.extend(ResultPage::read(PAGE, &own).map(|page| Found { page, text: own.clone() }));
+        all.extend(ResultPage::read(PAGE, &own).map(|page| PageFile { page, text: own.clone() }));
         if all.len() < 2 {
             return self.text(pending, PAGE, &own);
         }
@@ -66,11 +66,11 @@ impl Folder {
     }
 
     /// Writes all pages with their navigation, and the one that lists them.
-    fn navigable(&self, pending: &mut Pending, mut all: Vec<Found>) -> Result<()> {
-        let place = |f: &Found| KINDS.iter().position(|k| *k == f.page.kind).unwrap_or(KINDS.len());
+    fn navigable(&self, pending: &mut Pending, mut all: Vec<PageFile>) -> Result<()> {
+        let place = |f: &PageFile| KINDS.iter().position(|k| *k == f.page.kind).unwrap_or(KINDS.len());
         all.sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| a.page.file.cmp(&b.page.file)));
         let listed: Vec<ResultPage> = all.iter().map(|f| f.page.clone()).collect();
-        for Found { page, text } in all.iter().filter(|f| f.page.kind != "release") {
+        for PageFile { page, text } in all.iter().filter(|f| f.page.kind != "release") {
             let text = with_navigation(text, &page.kind, &listed, &page.file);
             self.text(pending, &page.file, &text)?;
         }
@@ -78,7 +78,7 @@ impl Folder {
     }
 
     /// Our pages in the folder, and those of releases in folders of their own.
-    fn pages(&self) -> Vec<Found> {
+    fn pages(&self) -> Vec<PageFile> {
         let here = KINDS.iter().map(|kind| format!("{kind}.html")).chain([PAGE.to_owned()]);
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let releases = entries
@@ -95,7 +95,7 @@ impl Folder {
                     page.title = title.to_owned();
                 }
             }
-            (!page.kind.is_empty()).then_some(Found { page, text })
+            (!page.kind.is_empty()).then_some(PageFile { page, text })
         };
         here.chain(releases).filter_map(read).collect()
     }

@@ -248,11 +248,11 @@ fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
             (Kind::Number, Scale::None | Scale::UnitBall) => {
                 let centre = if encoding.intercept { a.mean } else { 0.0 };
                 let near = PublicUnit::rounded(centre, a.population_sd);
-                let given = of_bounds.filter(|_| encoding.intercept);
-                if given.is_none() {
+                let public_unit = of_bounds.filter(|_| encoding.intercept);
+                if public_unit.is_none() {
                     rounded.push(a);
                 }
-                (Scaling::NONE, Some(given.unwrap_or(near)))
+                (Scaling::NONE, Some(public_unit.unwrap_or(near)))
             }
             (Kind::Number, Scale::Standard) => {
                 (Scaling::Own { mean: a.centre, deviation: a.scale }, of_bounds)

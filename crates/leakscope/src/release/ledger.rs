@@ -260,15 +260,15 @@ impl Held {
                 "the ledger {shown} is damaged ({why}): restore it from a copy; without it releases cannot be added up"
             ))
         };
-        let found: Ledger = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
-        match (&self.key, found.schema.as_str()) {
-            (Some(key), SCHEMA) if key.holds(&text, &found.seal) => {
-                Ok(Some(Ledger { seal: String::new(), ..found }))
+        let ledger: Ledger = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+        match (&self.key, ledger.schema.as_str()) {
+            (Some(key), SCHEMA) if key.holds(&text, &ledger.seal) => {
+                Ok(Some(Ledger { seal: String::new(), ..ledger }))
             }
             (Some(_), SCHEMA | UNSEALED_SCHEMA) => Err(damaged("it was changed since it was sealed".into())),
             (None, SCHEMA) => Err(damaged(format!("its key {} is missing", self.key_file.display()))),
             // From before there were seals: sealed from the next release on.
-            (None, UNSEALED_SCHEMA) => Ok(Some(Ledger { schema: SCHEMA.into(), ..found })),
+            (None, UNSEALED_SCHEMA) => Ok(Some(Ledger { schema: SCHEMA.into(), ..ledger })),
             (_, other) => {
                 let message = format!("the ledger {shown} has schema {other}, expected {SCHEMA}");
                 Err(Failure::Message(message))
@@ -321,9 +321,9 @@ impl Held {
     ///
     /// # Errors
     /// Where the one given is larger: a budget is not raised by asking for more.
-    pub fn budget(&mut self, given: Option<f64>) -> Result<Option<f64>> {
-        if let (Some(given), Some(held)) = (given, self.ledger.budget_eta)
-            && given > held
+    pub fn budget(&mut self, limit: Option<f64>) -> Result<Option<f64>> {
+        if let (Some(limit), Some(held)) = (limit, self.ledger.budget_eta)
+            && limit > held
         {
             return Err(Failure::option(
                 "budget_eta",
@@ -331,11 +331,11 @@ impl Held {
                     "the ledger in {} holds a budget of {}, and {} is more: a budget can be lowered, not raised",
                     self.folder.display(),
                     format::setting(held),
-                    format::setting(given)
+                    format::setting(limit)
                 ),
             ));
         }
-        self.ledger.budget_eta = given.or(self.ledger.budget_eta);
+        self.ledger.budget_eta = limit.or(self.ledger.budget_eta);
         Ok(self.ledger.budget_eta)
     }
 

@@ -190,11 +190,12 @@ pub fn run(request: &Request, terms: &Terms, folder: &Path, hooks: &Hooks) -> Re
         eta_mean: prepared.measured().0,
         eta_max: prepared.charge(),
         unit: Some(unit_of_eta),
-        told: distances.told(),
+        told: distances.ledger_lines(),
     };
     let stated = tell::stated(request, &prepared.fitted, &distances, &held.ledger.releases, total);
-    let said = statement::Said { composed, coefficients, created, stated, tell: distances.tell };
-    let mut owned = statement::owned(request, terms, &prepared, said)?;
+    let particulars =
+        statement::Particulars { composed, coefficients, created, stated, tell: distances.tell };
+    let mut owned = statement::owned(request, terms, &prepared, particulars)?;
     owned.remarks.extend(put_right);
     let owned = crate::output::complete(owned)?;
     Ok(Outcome::Ready(Box::new(owned), Box::new(Ready { held, entry })))

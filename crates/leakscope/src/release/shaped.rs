@@ -10,7 +10,7 @@
 use super::fitted::{Balanced, Fitted};
 use crate::classes::{class_count, contrast_names};
 use crate::failure::explain;
-use crate::noise::{Asked, NoiseOptions, ShapeSource, failed, of_all_classes, public};
+use crate::noise::{GoalTargets, NoiseOptions, ShapeSource, failed, of_all_classes, public};
 use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::balance::CountedBalance;
@@ -43,7 +43,7 @@ pub(super) struct Shaped {
 
 /// What noise with a shape must achieve, and its shape: both known before the model is.
 pub(super) struct Plan {
-    goals: Asked,
+    goals: GoalTargets,
     shape: PublicShape,
 }
 
@@ -56,7 +56,7 @@ impl Plan {
         hooks: &Hooks,
     ) -> Result<Self> {
         options.check()?;
-        let mut goals = options.asked(encoding, request.label_secret, Some(units))?;
+        let mut goals = options.goal_targets(encoding, request.label_secret, Some(units))?;
         for (target, goal) in goals.targets.iter_mut().zip(&goals.goal_of) {
             in_public_units(target, &mut goals.goals[*goal], units);
         }
@@ -108,7 +108,7 @@ impl Shaped {
         plan: &Plan,
     ) -> Result<Self> {
         let encoding = &fitted.loaded.encoding;
-        let Plan { goals: Asked { targets, goals, .. }, shape } = plan;
+        let Plan { goals: GoalTargets { targets, goals, .. }, shape } = plan;
         let wanted = core::Request {
             gap: options.gap,
             shape_budget: options.shape_budget,

@@ -19,7 +19,7 @@ use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
 /// What a statement says that was not prepared before its noise was drawn.
-pub(super) struct Said {
+pub(super) struct Particulars {
     pub(super) composed: Composed,
     pub(super) coefficients: Vec<(String, f64)>,
     pub(super) created: String,
@@ -30,8 +30,13 @@ pub(super) struct Said {
 }
 
 /// The statement and the owner's copy of a release.
-pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said: Said) -> Result<Owned> {
-    let Said { composed, coefficients, created, stated, tell } = said;
+pub(super) fn owned(
+    request: &Request,
+    terms: &Terms,
+    prepared: &Prepared,
+    particulars: Particulars,
+) -> Result<Owned> {
+    let Particulars { composed, coefficients, created, stated, tell } = particulars;
     let Fitted { loaded, fit, counting, .. } = &prepared.fitted;
     let (sigma, noise, (eta_mean, eta_max)) =
         (prepared.sigma(), prepared.covariances()?, prepared.measured());
@@ -86,9 +91,9 @@ pub(super) fn owned(request: &Request, terms: &Terms, prepared: &Prepared, said:
         eta: prepared.eta,
         tell: Some(stated),
         composed,
-        given: given(request, terms, &loaded.encoding),
+        given: public_inputs(request, terms, &loaded.encoding),
         read_off: read_off(request, terms, prepared),
-        known: known(terms),
+        known: attacker_knowledge(terms),
         assumed: assumed(request, prepared),
         precision: inference::precision(&prepared.fitted, &noise, &coefficients)?,
         coefficients: coefficients.into_iter().collect(),
@@ -119,7 +124,7 @@ fn units(fitted: &Fitted) -> BTreeMap<String, Unit> {
 }
 
 /// What somebody gave, and so is public.
-fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
+fn public_inputs(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
     let mut list = vec![format!(
         "The target `{}`, the model ({}, λ = {}) and its columns by name.",
         encoding.target.name,
@@ -172,14 +177,14 @@ fn given(request: &Request, terms: &Terms, encoding: &Encoding) -> Vec<String> {
 fn goals(options: &NoiseOptions) -> String {
     let mut parts = vec![];
     if let Some(eta) = options.target_eta {
-        let what = match options.protect.as_slice() {
+        let subject = match options.protect.as_slice() {
             [] => "every record".to_owned(),
             names => {
                 let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
                 format!("{} of every record", names.join(" and "))
             }
         };
-        parts.push(format!("η of {what} at most {}", format::setting(eta)));
+        parts.push(format!("η of {subject} at most {}", format::setting(eta)));
     }
     for (name, sd) in &options.target_sd {
         let sd = format::setting(*sd);
@@ -212,9 +217,9 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
                 .into(),
         );
     }
-    for (column, what) in encoding.read_off_data() {
+    for (column, part) in encoding.read_off_data() {
         let name = column.unwrap_or_default();
-        list.push(match what {
+        list.push(match part {
             ReadOff::Levels => format!(
                 "The levels of `{name}`: those that at least {} have; rarer ones are `other`.",
                 format::counted(min_level_count(request), "record")
@@ -283,7 +288,7 @@ fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> String {
     }
 }
 
-fn known(terms: &Terms) -> Vec<String> {
+fn attacker_knowledge(terms: &Terms) -> Vec<String> {
     let training = match terms.balance {
         0 => "How the model was trained: family, penalty, weights, encoding.".to_owned(),
         n => format!(

@@ -38,7 +38,7 @@ pub(super) struct Distances {
 
 impl Distances {
     /// What the ledger keeps, where it is about every attribute.
-    pub(super) fn told(&self) -> Option<BTreeMap<String, Line>> {
+    pub(super) fn ledger_lines(&self) -> Option<BTreeMap<String, Line>> {
         self.complete.then(|| self.lines.clone())
     }
 }
@@ -74,14 +74,14 @@ pub(super) fn distances(request: &Request, fitted: &Fitted, noise: &Noise) -> Re
         (None, None) => return Ok(none),
     };
     count_what_shows(request, &loaded.rows, &mut answers, &mut tell)?;
-    let lines = answers.iter().map(|a| (a.asked.name.clone(), line(a))).collect();
+    let lines = answers.iter().map(|a| (a.inquiry.name.clone(), line(a))).collect();
     let complete = tell.left_out.is_empty();
     Ok(Distances { tell: Some(tell), lines, complete })
 }
 
 fn line(answer: &Answer) -> Line {
     let distance = answer.distance;
-    Line { values: answer.asked.identity(), distance: distance.is_finite().then_some(distance) }
+    Line { values: answer.inquiry.identity(), distance: distance.is_finite().then_some(distance) }
 }
 
 /// What shows without any coefficient: a list of levels that one record decides, a class that just enough records have, a
@@ -97,10 +97,10 @@ fn count_what_shows(
     let mut alone = telling::singular_values(rows)?;
     let of_label = alone.pop().flatten();
     for answer in answers {
-        let name = answer.asked.name.as_str();
-        let shown = if answer.asked.label {
+        let name = answer.inquiry.name.as_str();
+        let shown = if answer.inquiry.label {
             match (listed_class(encoding, least), &encoding.target.coding, of_label.clone()) {
-                (Some(class), ..) => ListShows::of_class(rows, class, &answer.asked.values)?,
+                (Some(class), ..) => ListShows::of_class(rows, class, &answer.inquiry.values)?,
                 // With two values left it would be coded as two classes.
                 (None, TargetCoding::Number, Some((_, record))) => ListShows::of_record(record),
                 (None, ..) => continue,
@@ -117,7 +117,7 @@ fn count_what_shows(
             }
         };
         answer.distance = f64::INFINITY;
-        let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.asked.label;
+        let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.inquiry.label;
         if let Some(told) = tell.attributes.iter_mut().find(same) {
             (told.worst, told.distance, told.at_least, told.shows) = (1.0, None, None, Some(Shows::Levels));
             told.worst_record = shown.record;
@@ -282,7 +282,7 @@ pub(super) fn stated(
         distances.complete.then(|| composed(&distances.lines, earlier, (target, weights))).flatten();
     let worst_of = |label: bool| -> Option<f64> {
         let lines = together.as_ref()?.iter().filter(|(name, _)| (name.as_str() == target) == label);
-        Some(lines.map(|(_, (levels, delta))| told(*levels, *delta)).fold(0.5, f64::max))
+        Some(lines.map(|(_, (levels, delta))| telling(*levels, *delta)).fold(0.5, f64::max))
     };
     let protect_at = request.protect_at;
     let ceiling = |exact: Option<f64>, about: f64, own: f64| match exact {
@@ -293,7 +293,7 @@ pub(super) fn stated(
     let own_of = |label: bool| {
         let lines = distances.lines.iter().filter(|(name, _)| (name.as_str() == target) == label);
         let delta = |line: &Line| line.distance.unwrap_or(f64::INFINITY);
-        lines.map(|(_, line)| told(line.values.len(), delta(line))).fold(0.5, f64::max)
+        lines.map(|(_, line)| telling(line.values.len(), delta(line))).fold(0.5, f64::max)
     };
     let widest = widest(fitted);
     let label = distance_of_label(encoding);
@@ -302,7 +302,7 @@ pub(super) fn stated(
         label: request
             .label_secret
             .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
-        given: request.tell.iter().map(given).collect(),
+        given: request.tell.iter().map(given_pair).collect(),
         protect_at,
         more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
         withdraw_first: together.map(|_| too_much(earlier, protect_at)).unwrap_or_default(),
@@ -359,7 +359,7 @@ fn too_much(earlier: &[Entry], protect_at: f64) -> Vec<String> {
     }
 }
 
-fn given(pair: &Pair) -> GivenPair {
+fn given_pair(pair: &Pair) -> GivenPair {
     let [from, to] = pair.values.clone();
     GivenPair { attribute: pair.attribute.clone(), from, to }
 }
@@ -378,32 +378,32 @@ fn composed(
     let all: Vec<_> = before.chain([now]).collect::<Option<_>>()?;
     let names: BTreeSet<&String> = all.iter().flat_map(|(lines, ..)| lines.keys()).collect();
     let of_one = |name: &String| {
-        let mut asked: Option<&Line> = None;
+        let mut latest: Option<&Line> = None;
         let mut square = 0.0;
         for (lines, target, weights) in &all {
-            match (lines.get(name), asked) {
+            match (lines.get(name), latest) {
                 (Some(line), Some(before)) if before.values != line.values => return None,
                 (Some(line), _) => {
                     square += line.distance.unwrap_or(f64::INFINITY).powi(2);
-                    asked = Some(line);
+                    latest = Some(line);
                 }
                 (None, _) if name == target || Some(name.as_str()) == *weights => return None,
                 (None, _) => {}
             }
         }
-        Some((name.clone(), (asked?.values.len(), square.sqrt() * (1.0 + 1e-12))))
+        Some((name.clone(), (latest?.values.len(), square.sqrt() * (1.0 + 1e-12))))
     };
     names.into_iter().map(of_one).collect()
 }
 
 /// The larger of two values told apart and of all levels named, on the scale of two values.
-fn told(levels: usize, delta: f64) -> f64 {
+fn telling(levels: usize, delta: f64) -> f64 {
     let two = two_values(delta, 1).value;
     if levels <= 2 {
         return two;
     }
     let all = Success { success: any_level(levels, delta, 1).value, baseline: 1.0 / levels as f64 };
-    two.max(all.told())
+    two.max(all.told_of_two())
 }
 
 /// A probability as it may be published.
@@ -507,7 +507,7 @@ mod tests {
         assert!(composed(&now, &[before("z")], ("dose", Some("z"))).is_none());
         let certain = composed(&now, &[entry(Some(of(line(&["20", "60"], None))))], ("dose", None)).unwrap();
         assert_eq!(certain["age"].1, f64::INFINITY);
-        assert_eq!((told(2, f64::INFINITY), told(5, f64::INFINITY)), (1.0, 1.0));
-        assert!((told(3, 0.0) - 0.5).abs() < 1e-9);
+        assert_eq!((telling(2, f64::INFINITY), telling(5, f64::INFINITY)), (1.0, 1.0));
+        assert!((telling(3, 0.0) - 0.5).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 //! What is left of a budget while questions are answered, and how far they are.
 
 use super::budget::{Budget, Work};
-use super::questions::Asked;
+use super::questions::Inquiry;
 use leakscope_core::rows::Rows;
 use leakscope_table::{Dataset, Stage};
 
@@ -14,16 +14,16 @@ pub(super) struct Meter<'a> {
     work: &'a Work,
     pub(super) rows: &'a Dataset,
     left: f64,
-    asked: u64,
+    inquiries: u64,
     pub(super) answered: u64,
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, asked: &[Asked]) -> Self {
+    pub(super) fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, inquiries: &[Inquiry]) -> Self {
         let n = rows.len() as f64;
-        let looks: f64 = asked.iter().map(|a| work.of(a.values.len(), n)).sum();
+        let looks: f64 = inquiries.iter().map(|a| work.of(a.values.len(), n)).sum();
         let left = (budget.work() - looks).max(0.0);
-        let meter = Self { budget, work, rows, left, asked: asked.len() as u64, answered: 0 };
+        let meter = Self { budget, work, rows, left, inquiries: inquiries.len() as u64, answered: 0 };
         meter.report(0.0);
         meter
     }
@@ -44,6 +44,6 @@ impl<'a> Meter<'a> {
     /// Shows how far this is: a share of the attribute that is being asked about.
     pub(super) fn report(&self, share: f64) {
         let done = PARTS * (self.answered as f64 + share.clamp(0.0, 1.0));
-        self.rows.hooks().report(Stage::Tell, done as u64, PARTS as u64 * self.asked);
+        self.rows.hooks().report(Stage::Tell, done as u64, PARTS as u64 * self.inquiries);
     }
 }

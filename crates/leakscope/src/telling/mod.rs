@@ -9,7 +9,7 @@ mod budget;
 mod meter;
 mod questions;
 
-pub(crate) use questions::{Asked, check, no_columns};
+pub(crate) use questions::{Inquiry, check, no_columns};
 
 use crate::Result;
 use crate::failure::explain;
@@ -22,7 +22,7 @@ use leakscope_core::error::shown;
 use leakscope_core::glm::{ModelKind, Penalty};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{
-    BalancedTelling, Certainty, Look, Noise, Question, SoftmaxTelling, Telling, Told,
+    BalancedTelling, Certainty, Look, Noise, Question, Separation, SoftmaxTelling, Telling,
 };
 use leakscope_core::units::{FitInUnits, SoftmaxInUnits, Units};
 use leakscope_report::tell::{self as report, Allowance, AmongAll, Shows, Tell};
@@ -40,9 +40,9 @@ pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 
 /// A question with its answer.
 pub(crate) struct Answer {
-    pub(crate) asked: Asked,
+    pub(crate) inquiry: Inquiry,
     /// The answer, without the distances of single records.
-    told: Told,
+    told: Separation,
     /// The largest distance of the two values over records, in standard deviations of the noise.
     pub(crate) distance: f64,
     /// Where the refits that were allowed did not settle that: it is at least this.
@@ -51,11 +51,11 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// The distances of single records are not kept: with many questions they would be as large as the table.
-    fn new(asked: Asked, told: Told, releases: u32) -> Self {
+    fn new(inquiry: Inquiry, told: Separation, releases: u32) -> Self {
         let distance = told.delta.iter().copied().fold(0.0, f64::max);
         let at_least = told.is_open(releases).then_some(told.at_least);
-        let told = Told { delta: vec![], ..told };
-        Self { asked, told, distance, at_least }
+        let told = Separation { delta: vec![], ..told };
+        Self { inquiry, told, distance, at_least }
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn tried<'s>(
         let tell = Tell { left_out, left_out_because: Some(left_out_because), ..empty(request) };
         return Ok((vec![], tell));
     }
-    tried_by(request, rows, subjects, &work, |asked| answered(request, rows, asked, model, &work))
+    tried_by(request, rows, subjects, &work, |inquiries| answered(request, rows, inquiries, model, &work))
 }
 
 /// A softmax model in the units in which it is noisy, with its rows in them.
@@ -139,18 +139,18 @@ pub(crate) fn tried_softmax(
     let (k, q) = (model.fit.classes as f64 - 1.0, model.fit.coefficients() as f64);
     let budget = Budget::of(request);
     let work = Work { look: 4.0 * k * q, pair: q, pair_a_level: 0.0, coefficients: q, refitted: Some(q) };
-    let answered = |asked: Vec<Asked>| {
+    let answered = |inquiries: Vec<Inquiry>| {
         let release = (of_classes.noise, request.releases);
         let telling = SoftmaxTelling::new(of_classes.rows, (model, units), release).map_err(explained)?;
         let mut answers = vec![];
-        let mut meter = Meter::new(budget, &work, rows, &asked);
-        for asked in asked {
-            let question = in_units(&asked.question, units);
-            let refits = meter.refits(asked.values.len());
+        let mut meter = Meter::new(budget, &work, rows, &inquiries);
+        for inquiry in inquiries {
+            let question = in_units(&inquiry.question, units);
+            let refits = meter.refits(inquiry.values.len());
             let told = sharpened_by(refits, request.releases, |refits| telling.ask(&question, refits))
                 .map_err(explained)?;
-            meter.spend(asked.values.len(), told.refitted);
-            answers.push(Answer::new(asked, told, request.releases));
+            meter.spend(inquiry.values.len(), told.refitted);
+            answers.push(Answer::new(inquiry, told, request.releases));
             meter.answered = answers.len() as u64;
             meter.report(0.0);
         }
@@ -188,23 +188,23 @@ pub(crate) fn tried_balanced<'s>(
     // A model takes about ten passes of q² multiplications a row, its losses included, on matrices too small to be fast.
     let a_model = 30.0 * (balanced.balancing.1 as f64 + 1.0) * n * q * q;
     let work = Work { look: a_model, pair: q, pair_a_level: 0.0, coefficients: q, refitted: None };
-    let answered = |asked: Vec<Asked>| {
+    let answered = |inquiries: Vec<Inquiry>| {
         let BalancedModel { rows: in_public_units, units, model, balancing, noise } = *balanced;
         let release = (noise, request.releases);
         let telling =
             BalancedTelling::new(in_public_units, model, balancing, units, release).map_err(explained)?;
-        let (hooks, total) = (rows.hooks(), asked.len() as u64 * rows.len());
+        let (hooks, total) = (rows.hooks(), inquiries.len() as u64 * rows.len());
         hooks.report(Stage::Tell, 0, total);
         let mut answers: Vec<Answer> = vec![];
-        for asked in asked {
+        for inquiry in inquiries {
             let before = answers.len() as u64 * rows.len();
             let told = telling
-                .ask(&in_units(&asked.question, units), |record| {
+                .ask(&in_units(&inquiry.question, units), |record| {
                     hooks.report(Stage::Tell, before + record, total);
                     if hooks.interrupted() { Err(CoreError::Interrupted) } else { Ok(()) }
                 })
                 .map_err(explained)?;
-            answers.push(Answer::new(asked, told, request.releases));
+            answers.push(Answer::new(inquiry, told, request.releases));
         }
         hooks.report(Stage::Tell, total, total);
         Ok(answers)
@@ -216,8 +216,8 @@ pub(crate) fn tried_balanced<'s>(
 fn sharpened_by(
     [few, many]: [usize; 2],
     releases: u32,
-    ask: impl Fn(usize) -> leakscope_core::Result<Told>,
-) -> leakscope_core::Result<Told> {
+    ask: impl Fn(usize) -> leakscope_core::Result<Separation>,
+) -> leakscope_core::Result<Separation> {
     let told = ask(few)?;
     if told.is_open(releases) && many > few { ask(many) } else { Ok(told) }
 }
@@ -245,7 +245,7 @@ fn tried_by<'s>(
     rows: &Dataset,
     (mut subjects, rank): (Vec<Subject<'s>>, impl FnOnce(&mut Vec<Subject<'s>>) -> Result<()>),
     work: &Work,
-    answered: impl FnOnce(Vec<Asked>) -> Result<Vec<Answer>>,
+    answered: impl FnOnce(Vec<Inquiry>) -> Result<Vec<Answer>>,
 ) -> Result<(Vec<Answer>, Tell)> {
     let encoding = rows.encoding();
     let mut tell = empty(request);
@@ -271,9 +271,10 @@ fn tried_by<'s>(
         ));
         subjects.truncate(late);
     }
-    let asked = questions(request, rows, &subjects)?;
+    let inquiries = questions(request, rows, &subjects)?;
     // What has one value here has no two typical ones, and is no less exposed for that.
-    let in_question = |s: &&Subject<'_>| !asked.iter().any(|a| a.name == s.name && a.label == s.is_label());
+    let in_question =
+        |s: &&Subject<'_>| !inquiries.iter().any(|a| a.name == s.name && a.label == s.is_label());
     let constant: Vec<String> = subjects.iter().filter(in_question).map(|s| s.name.to_owned()).collect();
     if !constant.is_empty() {
         tell.left_out.extend(constant);
@@ -281,10 +282,10 @@ fn tried_by<'s>(
             "What has one value in all records has no two typical ones: say which two, by ⟨tell⟩.".into()
         });
     }
-    if asked.is_empty() {
+    if inquiries.is_empty() {
         return Ok((vec![], tell));
     }
-    let answers = answered(asked)?;
+    let answers = answered(inquiries)?;
     if answers.iter().any(|a| a.at_least.is_some()) {
         tell.more_work.get_or_insert(budget.next(0.0));
     }
@@ -299,26 +300,26 @@ fn tried_by<'s>(
 fn answered(
     request: &Request,
     rows: &Dataset,
-    asked: Vec<Asked>,
+    inquiries: Vec<Inquiry>,
     model: &Model<'_>,
     work: &Work,
 ) -> Result<Vec<Answer>> {
     let explained = |e| explain(e, rows.encoding(), request.l2);
     let telling = Telling::new(model.rows, model.fit, (model.noise, request.releases)).map_err(explained)?;
     let together = (MOST_LOOKED_AT / model.rows.len().max(1)).max(1) as usize;
-    let mut meter = Meter::new(Budget::of(request), work, rows, &asked);
-    let mut answers = Vec::with_capacity(asked.len());
-    let mut left = asked.into_iter();
+    let mut meter = Meter::new(Budget::of(request), work, rows, &inquiries);
+    let mut answers = Vec::with_capacity(inquiries.len());
+    let mut left = inquiries.into_iter();
     loop {
-        let part: Vec<Asked> = left.by_ref().take(together).collect();
+        let part: Vec<Inquiry> = left.by_ref().take(together).collect();
         if part.is_empty() {
             return Ok(answers);
         }
         let questions: Vec<Question> = part.iter().map(|a| in_units(&a.question, model.fit.1)).collect();
         let looks = telling.look(&questions).map_err(explained)?;
-        for (asked, look) in part.into_iter().zip(looks) {
+        for (inquiry, look) in part.into_iter().zip(looks) {
             let told = sharpened(&telling, look, request.releases, &mut meter).map_err(explained)?;
-            answers.push(Answer::new(asked, told, request.releases));
+            answers.push(Answer::new(inquiry, told, request.releases));
             meter.answered = answers.len() as u64;
             meter.report(0.0);
         }
@@ -331,7 +332,7 @@ fn sharpened(
     mut look: Look,
     releases: u32,
     meter: &mut Meter<'_>,
-) -> leakscope_core::Result<Told> {
+) -> leakscope_core::Result<Separation> {
     let candidates = look.candidates();
     let [few, many] = meter.refits(candidates);
     refined(telling, &mut look, (few, many), meter)?;
@@ -405,8 +406,8 @@ pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
 type Chosen = (String, Vec<f64>, f64);
 
 /// The value that the worst record has, as it is written.
-fn own_value(asked: &Asked, encoding: &Encoding, (_, x, y): &Chosen) -> String {
-    let attribute = encoding.attributes.iter().find(|a| a.name == asked.name && !asked.label);
+fn own_value(inquiry: &Inquiry, encoding: &Encoding, (_, x, y): &Chosen) -> String {
+    let attribute = encoding.attributes.iter().find(|a| a.name == inquiry.name && !inquiry.label);
     let value = attribute.map_or(*y, |a| a.centre + a.scale * x[a.columns.start]);
     // Encoding and back costs the last digits.
     format!("{value:.9e}").parse::<f64>().map_or_else(|_| shown(value), shown)
@@ -418,29 +419,29 @@ fn described(
     records: &HashMap<u64, Chosen>,
     releases: u32,
 ) -> report::Told {
-    let Answer { asked, told, distance, at_least } = answer;
-    let levels = asked.levels();
+    let Answer { inquiry, told, distance, at_least } = answer;
+    let levels = inquiry.levels();
     let record = records.get(&told.worst_row);
     let over_releases = |d: f64| Some(d * f64::from(releases).sqrt()).filter(|d| d.is_finite());
     // A record's own value, which comes after the others, is named first.
     let pair = match told.worst_pair {
-        [other, own] if own == asked.values.len() => [own, other],
+        [other, own] if own == inquiry.values.len() => [own, other],
         pair => pair,
     };
-    let [from, to] = pair.map(|k| match (asked.values.get(k), record) {
+    let [from, to] = pair.map(|k| match (inquiry.values.get(k), record) {
         (Some(value), _) => value.clone(),
-        (None, Some(record)) => own_value(asked, encoding, record),
+        (None, Some(record)) => own_value(inquiry, encoding, record),
         (None, None) => String::new(),
     });
     report::Told {
-        attribute: asked.name.clone(),
+        attribute: inquiry.name.clone(),
         from,
         to,
         worst: told.worst.value,
         median: told.median.value,
         worst_record: record.map(|r| r.0.clone()).unwrap_or_default(),
         among_all: (levels > 2).then_some(AmongAll { levels, worst: told.worst_among_all.value }),
-        label: asked.label,
+        label: inquiry.label,
         distance: over_releases(*distance),
         at_least: at_least.and_then(over_releases),
         shows: told.certain.map(|why| match why {
@@ -459,15 +460,15 @@ pub(crate) fn first_record(
     let mut first = None;
     rows.fold_labelled(
         || None,
-        |found: &mut Option<String>, block: &Block, labels: &Labels| {
-            if found.is_none() {
+        |earliest: &mut Option<String>, block: &Block, labels: &Labels| {
+            if earliest.is_none() {
                 let at = (0..block.len()).find(|&i| holds(block.row(i), block.y[i]));
-                *found = at.map(|i| labels.ids[i].clone());
+                *earliest = at.map(|i| labels.ids[i].clone());
             }
             Ok(())
         },
-        |found| {
-            first = first.take().or(found);
+        |earliest| {
+            first = first.take().or(earliest);
             Ok(())
         },
     )?;
@@ -480,8 +481,8 @@ pub(crate) fn singular_values(rows: &Dataset) -> Result<Vec<Option<(usize, Strin
     /// More values than this are no matter of one record.
     const FEW: usize = 3;
     /// Values with how often they occur and where first; nothing once there are too many.
-    type Seen = Option<Vec<(f64, u64, String)>>;
-    let count = |seen: &mut Seen, value: f64, times: u64, first: &str| {
+    type ValueCounts = Option<Vec<(f64, u64, String)>>;
+    let count = |seen: &mut ValueCounts, value: f64, times: u64, first: &str| {
         let Some(values) = seen else { return };
         match values.iter().position(|(v, ..)| *v == value) {
             Some(at) => values[at].1 += times,
@@ -490,10 +491,10 @@ pub(crate) fn singular_values(rows: &Dataset) -> Result<Vec<Option<(usize, Strin
         }
     };
     let width = rows.as_rows().width();
-    let mut all: Vec<Seen> = vec![Some(vec![]); width + 1];
+    let mut all: Vec<ValueCounts> = vec![Some(vec![]); width + 1];
     rows.fold_labelled(
         || vec![Some(vec![]); width + 1],
-        |seen: &mut Vec<Seen>, block: &Block, labels: &Labels| {
+        |seen: &mut Vec<ValueCounts>, block: &Block, labels: &Labels| {
             for i in 0..block.len() {
                 let values = block.row(i).iter().chain([&block.y[i]]);
                 seen.iter_mut().zip(values).for_each(|(seen, v)| count(seen, *v, 1, &labels.ids[i]));
@@ -510,7 +511,7 @@ pub(crate) fn singular_values(rows: &Dataset) -> Result<Vec<Option<(usize, Strin
             Ok(())
         },
     )?;
-    let alone = |seen: Seen| {
+    let alone = |seen: ValueCounts| {
         let values = seen?;
         let (_, _, record) = values.iter().find(|(_, n, _)| *n == 1)?;
         Some((values.len(), record.clone()))
@@ -523,16 +524,16 @@ fn chosen_records(rows: &Dataset, chosen: &[u64]) -> Result<HashMap<u64, Chosen>
     let mut all = HashMap::new();
     rows.fold_labelled(
         Vec::new,
-        |found: &mut Vec<(u64, Chosen)>, block: &Block, labels: &Labels| {
+        |picked: &mut Vec<(u64, Chosen)>, block: &Block, labels: &Labels| {
             let here = block.first_row..block.first_row + block.len() as u64;
             let mine = chosen.iter().filter(|row| here.contains(row));
             let at = |row: &u64| (row - here.start) as usize;
             let record = |i: usize| (labels.ids[i].clone(), block.row(i).to_vec(), block.y[i]);
-            found.extend(mine.map(|row| (*row, record(at(row)))));
+            picked.extend(mine.map(|row| (*row, record(at(row)))));
             Ok(())
         },
-        |found| {
-            all.extend(found);
+        |picked| {
+            all.extend(picked);
             Ok(())
         },
     )?;

@@ -14,7 +14,7 @@ use leakscope_table::{Attribute, Bounds, Class, Dataset, Encoding, Kind, TargetC
 use std::borrow::Cow;
 
 /// A question with its words.
-pub(crate) struct Asked {
+pub(crate) struct Inquiry {
     pub(crate) name: String,
     pub(super) question: Question,
     /// The values, as they are written.
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub(super) own: bool,
 }
 
-impl Asked {
+impl Inquiry {
     /// What the answer is about, in words: the same where the same was asked. One entry a level; two for a number, of which no
     /// more than two values are told apart at a time.
     pub(crate) fn identity(&self) -> Vec<String> {
@@ -44,7 +44,7 @@ impl Asked {
 }
 
 /// The questions about the subjects; one whose values are all the same has none.
-pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'_>]) -> Result<Vec<Asked>> {
+pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'_>]) -> Result<Vec<Inquiry>> {
     let encoding = rows.encoding();
     let open = |s: &&Subject<'_>| !s.chosen && is_number(encoding, s);
     let columns: Vec<Option<usize>> =
@@ -54,7 +54,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
     for s in subjects {
         let spread = if open(&s) { spreads.next() } else { None };
         let pair = request.tell.iter().find(|p| p.attribute == s.name);
-        let asked = match (s.attribute, pair) {
+        let inquiry = match (s.attribute, pair) {
             (Some(a), _) if a.kind == Kind::Category => Some(about_levels(encoding, a, pair)?),
             (Some(a), Some(pair)) => Some(about_number(a, numbers(pair)?)),
             (None, Some(pair)) => Some(about_label(encoding, pair)?),
@@ -63,7 +63,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 let others = values.iter().map(|(v, _)| (v - a.centre) / a.scale).collect();
                 let question = Question::Own { column: Some(a.columns.start), others };
                 let values = values.into_iter().map(|(_, text)| text).collect();
-                Some(Asked { name: a.name.clone(), question, values, label: false, own: true })
+                Some(Inquiry { name: a.name.clone(), question, values, label: false, own: true })
             }),
             (None, None) => match &encoding.target.coding {
                 TargetCoding::TwoClass { low, high } => {
@@ -78,7 +78,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                     let others = values.iter().map(|(v, _)| *v).collect();
                     let question = Question::Own { column: None, others };
                     let values = values.into_iter().map(|(_, text)| text).collect();
-                    Some(Asked {
+                    Some(Inquiry {
                         name: encoding.target.name.clone(),
                         question,
                         values,
@@ -88,7 +88,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 }),
             },
         };
-        all.extend(asked);
+        all.extend(inquiry);
     }
     Ok(all)
 }
@@ -103,9 +103,9 @@ fn is_number(encoding: &Encoding, subject: &Subject<'_>) -> bool {
     }
 }
 
-fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Asked {
+fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Inquiry {
     let coded = values.each_ref().map(|(v, _)| (v - a.centre) / a.scale);
-    Asked {
+    Inquiry {
         name: a.name.clone(),
         question: Question::Number { column: a.columns.start, values: coded },
         values: values.map(|(_, text)| text).into(),
@@ -115,7 +115,7 @@ fn about_number(a: &Attribute, values: [(f64, String); 2]) -> Asked {
 }
 
 /// Any two levels, or the two that were given.
-fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Result<Asked> {
+fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Result<Inquiry> {
     let levels: Vec<usize> = match pair {
         None => (0..a.levels.len()).collect(),
         Some(pair) => {
@@ -129,7 +129,7 @@ fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Resu
     let kept = encoding.one_hot.kept(a.levels.len());
     let code =
         |level: usize| kept.clone().map(move |column| if column == level { 1.0 / a.scale } else { 0.0 });
-    Ok(Asked {
+    Ok(Inquiry {
         name: a.name.clone(),
         question: Question::Levels {
             columns: a.columns.clone(),
@@ -141,7 +141,7 @@ fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Resu
     })
 }
 
-fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
+fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Inquiry> {
     match &encoding.target.coding {
         TargetCoding::TwoClass { low, high } => {
             let classes = [low.name.clone(), high.name.clone()];
@@ -169,15 +169,15 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Asked> {
 }
 
 /// Any two of some classes.
-fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Asked {
+fn about_classes(encoding: &Encoding, classes: &[Class], codes: Vec<usize>) -> Inquiry {
     let values = codes.iter().map(|&c| classes[c].name.clone()).collect();
     let (name, question) = (encoding.target.name.clone(), Question::Classes { codes });
-    Asked { name, question, values, label: true, own: false }
+    Inquiry { name, question, values, label: true, own: false }
 }
 
-fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Asked {
+fn label(encoding: &Encoding, values: [f64; 2], texts: [String; 2]) -> Inquiry {
     let (name, question) = (encoding.target.name.clone(), Question::Label { values });
-    Asked { name, question, values: texts.into(), label: true, own: false }
+    Inquiry { name, question, values: texts.into(), label: true, own: false }
 }
 
 /// A value with how it is written.
@@ -245,9 +245,9 @@ fn numbers(pair: &Pair) -> Result<[(f64, String); 2]> {
     Ok([number(a)?, number(b)?])
 }
 
-fn wrong(pair: &Pair, what: &str) -> Failure {
+fn wrong(pair: &Pair, problem: &str) -> Failure {
     let Pair { attribute, values: [a, b] } = pair;
-    Failure::option("tell", format!("{attribute}={a},{b}: `{attribute}` {what}"))
+    Failure::option("tell", format!("{attribute}={a},{b}: `{attribute}` {problem}"))
 }
 
 fn unknown_level(pair: &Pair, value: &str, levels: &[String]) -> Failure {

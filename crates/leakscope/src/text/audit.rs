@@ -125,13 +125,13 @@ impl TextAuditRequest {
             TraceRequest::Skip => Trace::Skip,
             TraceRequest::Probes(probes) => Trace::Estimate { probes, probe: Probe::Rademacher },
         };
-        let what = Measure {
+        let measures = Measure {
             trace,
             eta: self.eta.then(Spectral::default),
             signal: self.plis,
             ..Measure::new(clip.unwrap_or(Clip::None), sigma.unwrap_or(1.0), seed)
         };
-        Ok((what, sigma.is_some()))
+        Ok((measures, sigma.is_some()))
     }
 }
 
@@ -167,7 +167,7 @@ fn run_in<T: Real>(
     hooks: &Hooks,
 ) -> Result<TextAuditOutcome> {
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let (what, chosen) = request.measure(seed)?;
+    let (measures, chosen) = request.measure(seed)?;
     if let Some(folder) = folder {
         let read: Vec<&Path> = request.texts.iter().map(PathBuf::as_path).collect();
         folder.spare(&read, FILES.0, FILES.1)?;
@@ -180,10 +180,10 @@ fn run_in<T: Real>(
     let texts = tokens(&lines, &tokenizer, model.context(), request.long)?;
     check_vocabulary(&texts, &lines, model.vocabulary())?;
     let clock = Instant::now();
-    let leaks = measured(&model, &texts, &what, hooks)?;
+    let leaks = measured(&model, &texts, &measures, hooks)?;
     let exposures = exposures(request, &tokenizer, &lines)?;
     let records: Vec<Record> = texts.iter().zip(&leaks).map(|(t, l)| record(t, l)).collect();
-    let (clip_kind, clip) = clip_facts(what.clip);
+    let (clip_kind, clip) = clip_facts(measures.clip);
     let mut audit = crate::output::complete(TextAudit {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
@@ -194,13 +194,13 @@ fn run_in<T: Real>(
         rank: (request.layers == Trained::Adapters).then_some(request.rank as u64),
         trained_parameters: model.network().trained().iter().filter(|t| **t).count() as u64,
         files: request.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
-        release: Release { clip_kind, clip, sigma: what.sigma, noise: what.noise(), chosen },
-        trace: match what.trace {
+        release: Release { clip_kind, clip, sigma: measures.sigma, noise: measures.noise(), chosen },
+        trace: match measures.trace {
             Trace::Skip => TraceKind::Skip,
             Trace::Exact | Trace::Elements => TraceKind::Exact,
             Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
         },
-        plis_of: match what.signal {
+        plis_of: match measures.signal {
             Signal::Released => PlisOf::Released,
             Signal::Raw => PlisOf::Raw,
         },
@@ -214,7 +214,7 @@ fn run_in<T: Real>(
         gradient_norm: summary(records.iter().map(|r| r.gradient_norm)),
         dfil: summarised(records.iter().filter_map(|r| r.dfil)),
         eta: summarised(records.iter().filter_map(|r| r.eta)),
-        warnings: warnings(&what, &leaks, lines.len(), records.len()),
+        warnings: warnings(&measures, &leaks, lines.len(), records.len()),
         records,
         exposures,
         seconds: clock.elapsed().as_secs_f64(),
@@ -235,8 +235,8 @@ fn run_in<T: Real>(
 ///
 /// # Errors
 /// Files that cannot be written.
-pub fn publish(folder: &Folder, found: TextAuditOutcome) -> Result<(TextAudit, Vec<PathBuf>)> {
-    let TextAuditOutcome { audit, texts, mut pending } = found;
+pub fn publish(folder: &Folder, outcome: TextAuditOutcome) -> Result<(TextAudit, Vec<PathBuf>)> {
+    let TextAuditOutcome { audit, texts, mut pending } = outcome;
     folder.text(&mut pending, FILES.0[0], &owners_document(&audit))?;
     folder.page(&mut pending, "audit", &text_audit_page(&audit, &texts))?;
     Ok((audit, folder.publish(pending)?))
@@ -265,7 +265,7 @@ pub fn write(
 fn measured<T: Real>(
     model: &LanguageModel<T>,
     texts: &[Tokens],
-    what: &Measure,
+    measures: &Measure,
     hooks: &Hooks,
 ) -> Result<Vec<RecordLeak>> {
     /// Texts measured between two looks at the clock.
@@ -276,13 +276,13 @@ fn measured<T: Real>(
     let mut done = 0;
     for (length, members) in by_length {
         let plis = Plis::Superpixels(by_position(length - 1, model.width()));
-        let what = Measure { plis, ..what.clone() };
+        let measures = Measure { plis, ..measures.clone() };
         for some in members.chunks(AT_A_TIME) {
             tick(hooks, done, texts.len() as u64)?;
             let ids: Vec<&[u32]> = some.iter().map(|&i| texts[i].ids.as_slice()).collect();
             let data = model.texts(&ids)?;
             let all: Vec<usize> = (0..some.len()).collect();
-            for (&i, leak) in some.iter().zip(measure(model.network(), &data, &all, &what)?) {
+            for (&i, leak) in some.iter().zip(measure(model.network(), &data, &all, &measures)?) {
                 out[i] = Some(leak);
             }
             done += some.len() as u64;
@@ -335,7 +335,7 @@ fn summarised(values: impl Iterator<Item = f64>) -> Option<Summary> {
     values.peek().is_some().then(|| summary(values))
 }
 
-fn warnings(what: &Measure, leaks: &[RecordLeak], lines: usize, records: usize) -> Vec<String> {
+fn warnings(measures: &Measure, leaks: &[RecordLeak], lines: usize, records: usize) -> Vec<String> {
     let mut out = vec![];
     if records > lines {
         out.push(format!(
@@ -343,7 +343,7 @@ fn warnings(what: &Measure, leaks: &[RecordLeak], lines: usize, records: usize) 
              own. The lines of one person add up."
         ));
     }
-    if let (Clip::Hard { bound }, Signal::Released) = (what.clip, what.signal) {
+    if let (Clip::Hard { bound }, Signal::Released) = (measures.clip, measures.signal) {
         let beyond = leaks.iter().filter(|l| l.gradient_norm > bound).count();
         if beyond > 0 {
             out.push(format!(

@@ -26,7 +26,7 @@ pub(crate) struct Accounts {
 
 /// What one step tells of the records of a piece.
 #[derive(Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct StepMeasures<'a> {
     pub(crate) records: &'a Index,
     pub(crate) probes: (&'a ProbeSums, usize),
     /// `‖J_gᵀg‖²` with respect to the records, and to their labels where they are secret.
@@ -77,7 +77,7 @@ impl<T: Real> Device<T> {
     }
 
     /// Adds what a step tells.
-    pub(crate) fn account(&self, told: &Told<'_>, to: &mut Accounts) {
+    pub(crate) fn account(&self, told: &StepMeasures<'_>, to: &mut Accounts) {
         let Some(gpu) = self.gpu else { return };
         let (n, clips) = (told.records.len(), told.clips);
         let (tables, steps) = match &to.tables {

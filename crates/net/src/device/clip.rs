@@ -120,7 +120,7 @@ impl<T: Real> Device<T> {
             [start.address(), streams.records.at(), width as u64, streams.seed, Purpose::Probes as u64];
         gpu.rows::<T>("random_unit", n, width, &arguments);
         let (matrix, state) = (self.unset(4 * n * steps), self.scalars(2 * n));
-        let ritz = Ritz { matrix, state, found: self.scalars(2 * n) };
+        let ritz = Ritz { matrix, state, largest: self.scalars(2 * n) };
         Some(Krylov::from(n, widths, start, ritz))
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Ritz {
     /// Steps of every record, and whether it has ended.
     pub(super) state: Scalars,
     /// Largest Ritz values, then their residuals.
-    pub(super) found: Scalars,
+    pub(super) largest: Scalars,
 }
 
 impl Krylov {
@@ -77,7 +77,7 @@ impl<T: Real> Device<T> {
         let args = [
             ritz.matrix.at(),
             ritz.state.at(),
-            ritz.found.at(),
+            ritz.largest.at(),
             open.address(),
             along.at(),
             fresh.at(),
@@ -92,8 +92,8 @@ impl<T: Real> Device<T> {
 
     /// The largest Ritz value of every record and its relative residual.
     pub(crate) fn krylov_largest(&self, krylov: &Krylov) -> Result<Vec<(f64, f64)>> {
-        let found = self.download_scalars(&krylov.ritz.found)?;
-        let (values, residuals) = found.split_at(krylov.records);
+        let ritz = self.download_scalars(&krylov.ritz.largest)?;
+        let (values, residuals) = ritz.split_at(krylov.records);
         Ok(values.iter().copied().zip(residuals.iter().copied()).collect())
     }
 }

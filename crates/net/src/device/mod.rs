@@ -35,7 +35,7 @@ mod scalars;
 mod sequence;
 mod step;
 
-pub(crate) use account::{Accounts, Told};
+pub(crate) use account::{Accounts, StepMeasures};
 pub(crate) use clip::{Clips, ProbeSums, Streams};
 pub(crate) use convolution::{OwnWeights, Pair};
 pub(crate) use cuda::Convolution;

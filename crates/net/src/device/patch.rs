@@ -293,17 +293,17 @@ impl<T: Real> Device<T> {
                 let (oy, ox) = (t / win.out[1], t % win.out[1]);
                 let (from, to, x0) = win.columns(ox);
                 for (channel, best) in cell.iter_mut().enumerate() {
-                    let mut found: Option<usize> = None;
+                    let mut winner: Option<usize> = None;
                     for y in (0..win.kernel[0]).filter_map(|ky| win.row(oy, ky)) {
                         for x in x0..x0 + (to - from) {
                             let at = (y * win.width + x) * c + channel;
                             // a NaN must win, or it would vanish here
-                            if found.is_none_or(|b| image[at] > image[b] || image[at].to_f64().is_nan()) {
-                                found = Some(at);
+                            if winner.is_none_or(|b| image[at] > image[b] || image[at].to_f64().is_nan()) {
+                                winner = Some(at);
                             }
                         }
                     }
-                    *best = found.unwrap_or(0) as u32;
+                    *best = winner.unwrap_or(0) as u32;
                 }
             }
         }

@@ -148,9 +148,13 @@ impl Tensors {
             out.arrays.insert(name.to_owned(), array);
         }
         if let Some(v) = out.metadata.get("version") {
-            let found = v.parse().map_err(|_| bad("its version is no number"))?;
-            if found != FILE_VERSION {
-                return Err(Error::Version { what: "the weights file", found, expected: FILE_VERSION });
+            let version = v.parse().map_err(|_| bad("its version is no number"))?;
+            if version != FILE_VERSION {
+                return Err(Error::Version {
+                    what: "the weights file",
+                    found: version,
+                    expected: FILE_VERSION,
+                });
             }
         }
         Ok(out)

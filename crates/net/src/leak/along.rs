@@ -23,9 +23,9 @@ pub fn information_along<T: Real>(
     data: &Data<T>,
     records: &[usize],
     sets: &[Directions],
-    what: &Measure,
+    measures: &Measure,
 ) -> Result<Vec<Vec<Vec<f64>>>> {
-    T::information_along(net, data, records, sets, what)
+    T::information_along(net, data, records, sets, measures)
 }
 
 pub(crate) fn information_along_generic<T: Real>(
@@ -33,22 +33,22 @@ pub(crate) fn information_along_generic<T: Real>(
     data: &Data<T>,
     records: &[usize],
     sets: &[Directions],
-    what: &Measure,
+    measures: &Measure,
 ) -> Result<Vec<Vec<Vec<f64>>>> {
     data.check(net)?;
     data.check_records(records)?;
     data.check_even()?;
     let length = data.input().length();
-    what.check(net, length)?;
-    let rows = dimension(net, length, what.label);
+    measures.check(net, length)?;
+    let rows = dimension(net, length, measures.label);
     for set in sets {
         check_len("a set of directions", set.basis.len(), rows * set.count)?;
         check_finite("a set of directions", &set.basis)?;
     }
     let parts = Workers::of(net).map(records, net.records_at_a_time(length), |dev, ids| {
-        let p = Piece::new(net, data, dev, ids, what, None)?;
+        let p = Piece::new(net, data, dev, ids, measures, None)?;
         let each: Result<Vec<Vec<Vec<f64>>>> =
-            sets.iter().map(|set| along(&p, dev, set, (ids.len(), what.label))).collect();
+            sets.iter().map(|set| along(&p, dev, set, (ids.len(), measures.label))).collect();
         p.primal.recycle(dev);
         each
     })?;

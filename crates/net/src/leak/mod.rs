@@ -283,11 +283,11 @@ pub fn measure<T: Real>(
     net: &Network<T>,
     data: &Data<T>,
     records: &[usize],
-    what: &Measure,
+    measures: &Measure,
 ) -> Result<Vec<RecordLeak>> {
     data.check(net)?;
     data.check_records(records)?;
-    T::measure(&Workers::of(net), net, data, records, what, None)
+    T::measure(&Workers::of(net), net, data, records, measures, None)
 }
 
 pub(crate) fn measure_generic<T: Real>(
@@ -295,18 +295,18 @@ pub(crate) fn measure_generic<T: Real>(
     net: &Network<T>,
     data: &Data<T>,
     records: &[usize],
-    what: &Measure,
+    measures: &Measure,
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let length = data.input().length();
-    what.check(net, length)?;
+    measures.check(net, length)?;
     // what speaks of every value of a record needs records of one size
-    if what.trace == Trace::Elements || !matches!(what.plis, Plis::Skip | Plis::Record) {
+    if measures.trace == Trace::Elements || !matches!(measures.plis, Plis::Skip | Plis::Record) {
         data.check_even()?;
     }
     let size = net.records_at_a_time(length);
     let mut parts =
-        workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, what, draws))?;
+        workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, measures, draws))?;
     match parts.len() {
         1 => Ok(parts.remove(0)),
         _ => Ok(parts.into_iter().flatten().collect()),
@@ -319,13 +319,13 @@ pub(crate) fn account<T: Real>(
     net: &Network<T>,
     data: &Data<T>,
     records: &[usize],
-    (what, draws): (&Measure, Option<Draws>),
+    (measures, draws): (&Measure, Option<Draws>),
     accounts: &mut Accounts,
 ) -> Result<()> {
     let length = data.input().length();
-    what.check(net, length)?;
+    measures.check(net, length)?;
     for ids in records.chunks(net.records_at_a_time(length).max(1)) {
-        piece::account(net, data, dev, ids, (what, draws), accounts)?;
+        piece::account(net, data, dev, ids, (measures, draws), accounts)?;
     }
     match dev.bad_account(accounts)? {
         None => Ok(()),
@@ -339,13 +339,13 @@ pub fn tangent_squares<T: Real>(
     data: &Data<T>,
     records: &[usize],
     tangents: &[T],
-    what: &Measure,
+    measures: &Measure,
 ) -> Result<Vec<f64>> {
     data.check(net)?;
     data.check_even()?;
     data.check_records(records)?;
     let length = data.input().length();
-    what.check(net, length)?;
+    measures.check(net, length)?;
     check_finite("the tangents", tangents)?;
     let (n, d) = (records.len(), net.values(length));
     if n == 0 {
@@ -357,7 +357,7 @@ pub fn tangent_squares<T: Real>(
     let starts: Vec<usize> = (0..n).collect();
     let parts = Workers::of(net).map(&starts, size, |dev, at| {
         let ids: Vec<usize> = at.iter().map(|&i| records[i]).collect();
-        let p = Piece::new(net, data, dev, &ids, what, None)?;
+        let p = Piece::new(net, data, dev, &ids, measures, None)?;
         let mut out = Vec::new();
         for probe in 0..probes {
             let u = dev.upload(&tangents[(probe * n + at[0]) * d..][..at.len() * d]);

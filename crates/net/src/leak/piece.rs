@@ -4,7 +4,7 @@ use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trac
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, Told},
+    device::{Accounts, Buf, Clips, Device, StepMeasures},
     error::{Error, Result},
     lanczos::{Bases, Stop},
     layer::Draws,
@@ -49,19 +49,19 @@ impl<'a, T: Real> Piece<'a, T> {
         data: &Data<T>,
         dev: &mut Device<T>,
         ids: &[usize],
-        what: &Measure,
+        measures: &Measure,
         draws: Option<Draws>,
     ) -> Result<Self> {
-        let batch = data.upload(dev, net, ids, what.label);
-        let primal = net.primal(dev, batch, what.label, draws);
-        let shift = what.shift.as_ref().map(|c| Shift::upload(dev, c));
-        let precision = 1.0 / (what.noise() * what.noise());
+        let batch = data.upload(dev, net, ids, measures.label);
+        let primal = net.primal(dev, batch, measures.label, draws);
+        let shift = measures.shift.as_ref().map(|c| Shift::upload(dev, c));
+        let precision = 1.0 / (measures.noise() * measures.noise());
         let far = match &shift {
-            None => dev.clips(what.clip, &primal.square, precision),
+            None => dev.clips(measures.clip, &primal.square, precision),
             Some(_) => None,
         };
         let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
-        let (records, clip) = (ids.to_vec(), what.clip);
+        let (records, clip) = (ids.to_vec(), measures.clip);
         let (downloaded, near, tilt) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         Ok(Self { net, primal, records, lengths, clip, downloaded, near, far, precision, shift, tilt })
     }
@@ -216,35 +216,35 @@ pub(super) fn measure<T: Real>(
     data: &Data<T>,
     dev: &mut Device<T>,
     ids: &[usize],
-    what: &Measure,
+    measures: &Measure,
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
-    let p = Piece::new(net, data, dev, ids, what, draws)?;
+    let p = Piece::new(net, data, dev, ids, measures, draws)?;
     // what the host works on while a GPU computes the rest, all of which is in its queue by then
     p.download(dev)?;
     let outputs = dev.download(&p.primal.outputs)?;
-    let probes = match what.trace {
-        Trace::Estimate { probes, probe } => trace::begin(&p, dev, what, probes, probe)?,
+    let probes = match measures.trace {
+        Trace::Estimate { probes, probe } => trace::begin(&p, dev, measures, probes, probe)?,
         Trace::Skip | Trace::Exact | Trace::Elements => None,
     };
-    let pulled = (what.plis != Plis::Skip).then(|| p.pullback(dev));
+    let pulled = (measures.plis != Plis::Skip).then(|| p.pullback(dev));
     let mut out = leaks(&p, data, &outputs, dev)?;
-    match (what.trace, probes) {
+    match (measures.trace, probes) {
         (Trace::Skip, _) => {}
-        (Trace::Exact | Trace::Elements, _) => trace::exact(&p, dev, what, &mut out)?,
+        (Trace::Exact | Trace::Elements, _) => trace::exact(&p, dev, measures, &mut out)?,
         (Trace::Estimate { probes, .. }, Some(sums)) => {
             let (sum, square) = (dev.download_scalars(&sums.sum)?, dev.download_scalars(&sums.square)?);
-            trace::finish(&p, what, probes, (&sum, &square), &mut out);
+            trace::finish(&p, measures, probes, (&sum, &square), &mut out);
         }
         (Trace::Estimate { probes, probe }, None) => {
-            trace::estimated(&p, dev, what, probes, probe, &mut out)?
+            trace::estimated(&p, dev, measures, probes, probe, &mut out)?
         }
     }
     if let Some(pulled) = pulled {
-        plis(&p, dev, what, pulled, &mut out)?;
+        plis(&p, dev, measures, pulled, &mut out)?;
     }
-    if let Some(spectral) = what.eta {
-        eta(&p, dev, what, spectral, &mut out)?;
+    if let Some(spectral) = measures.eta {
+        eta(&p, dev, measures, spectral, &mut out)?;
     }
     p.primal.recycle(dev);
     let finite = |r: &RecordLeak| {
@@ -265,19 +265,20 @@ pub(super) fn account<T: Real>(
     data: &Data<T>,
     dev: &mut Device<T>,
     ids: &[usize],
-    (what, draws): (&Measure, Option<Draws>),
+    (measures, draws): (&Measure, Option<Draws>),
     accounts: &mut Accounts,
 ) -> Result<()> {
-    let p = Piece::new(net, data, dev, ids, what, draws)?;
-    let Trace::Estimate { probes, probe } = what.trace else { return Ok(()) };
-    let sums = trace::begin(&p, dev, what, probes, probe)?;
+    let p = Piece::new(net, data, dev, ids, measures, draws)?;
+    let Trace::Estimate { probes, probe } = measures.trace else { return Ok(()) };
+    let sums = trace::begin(&p, dev, measures, probes, probe)?;
     let pulled = p.pullback(dev);
     let [input, label] = pulled.squares_there(dev);
     if let (Some(sums), Some(clips)) = (&sums, &p.far) {
         let records = dev.upload_index(&ids.iter().map(|&i| i as u32).collect::<Vec<u32>>());
-        let label = (what.label == Label::Secret).then_some(&label);
-        let told = Told { records: &records, probes: (sums, probes), pulled: (&input, label), clips };
-        dev.account(&told, accounts);
+        let label = (measures.label == Label::Secret).then_some(&label);
+        let step_measures =
+            StepMeasures { records: &records, probes: (sums, probes), pulled: (&input, label), clips };
+        dev.account(&step_measures, accounts);
     }
     pulled.recycle(dev);
     p.primal.recycle(dev);
@@ -323,20 +324,20 @@ pub(crate) fn dimension<T: Real>(net: &Network<T>, length: usize, label: Label) 
 fn plis<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
-    what: &Measure,
+    measures: &Measure,
     pulled: Pulled<T>,
     out: &mut [RecordLeak],
 ) -> Result<()> {
     let (d, near, precision) = (p.primal.values, p.near(dev)?, p.precision);
     let [squares, labels] = pulled.squares(dev)?;
-    let xs = match &what.plis {
+    let xs = match &measures.plis {
         Plis::Skip | Plis::Record => Vec::new(),
         Plis::Elements | Plis::Superpixels(_) => pulled.download(dev)?.0,
     };
     pulled.recycle(dev);
     out.par_iter_mut().with_min_len(512).enumerate().for_each(|(i, r)| {
         let c = &near.clips[i];
-        let square = match what.label {
+        let square = match measures.label {
             Label::Public => squares[i],
             Label::Secret => squares[i] + labels[i],
         };
@@ -345,13 +346,13 @@ fn plis<T: Real>(
         let along = if n > 0.0 { c.slope * (square.sqrt() / n) } else { 0.0 };
         r.along = Some(precision * along * along);
         // ∇ₓ (s n)² = 2 s (s + n s') J_gᵀ g
-        let scale = match what.signal {
+        let scale = match measures.signal {
             Signal::Released => 2.0 * precision * c.s * c.slope,
             Signal::Raw => 2.0 * precision,
         };
         r.plis = Some(scale.abs() * square.sqrt());
         let row = xs.iter().skip(i * d).take(d);
-        r.plis_parts = match &what.plis {
+        r.plis_parts = match &measures.plis {
             Plis::Skip | Plis::Record => Vec::new(),
             Plis::Elements => row.map(|v| scale * v).collect(),
             Plis::Superpixels(groups) => {
@@ -367,17 +368,17 @@ fn plis<T: Real>(
 fn eta<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
-    what: &Measure,
+    measures: &Measure,
     spectral: Spectral,
     out: &mut [RecordLeak],
 ) -> Result<()> {
     let (d, k) = (p.primal.values, p.labels());
-    let (secret, dim) = (what.label == Label::Secret, p.dimension(what.label));
+    let (secret, dim) = (measures.label == Label::Secret, p.dimension(measures.label));
     // a little above the rounding of products
     let rounding = if T::BYTES == 4 { 1e-7 } else { 1e-14 };
     let iterations = spectral.iterations.min(dim);
     // streams apart from those of the probes
-    let seed = what.seed ^ 0x6574_6100;
+    let seed = measures.seed ^ 0x6574_6100;
     let stop = Stop { rounding, dimension: dim, tolerance: spectral.tolerance };
     let widths = [d, if secret { k } else { 0 }];
     let mut bases = Bases::new(dev, &p.records, widths, (iterations, stop), seed);

@@ -24,7 +24,7 @@ fn together(records: usize) -> usize {
 pub(super) fn exact<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
-    what: &Measure,
+    measures: &Measure,
     out: &mut [RecordLeak],
 ) -> Result<()> {
     let (n, d, k) = (out.len(), p.primal.values, p.labels());
@@ -32,7 +32,7 @@ pub(super) fn exact<T: Real>(
     let mut add = |squares: Vec<f64>| {
         for (i, s) in squares.into_iter().enumerate() {
             sums[i % n] += s;
-            if what.trace == Trace::Elements {
+            if measures.trace == Trace::Elements {
                 out[i % n].information.push(s);
             }
         }
@@ -43,14 +43,14 @@ pub(super) fn exact<T: Real>(
         let u = dev.unit_rows(d, n, from, to);
         add(p.squares(dev, Some(u), None)?);
     }
-    if what.label == Label::Secret {
+    if measures.label == Label::Secret {
         for j in 0..k {
             let u = dev.unit_rows(k, n, j, j + 1);
             add(p.squares(dev, None, Some(u))?);
         }
     }
     for (i, (r, s)) in out.iter_mut().zip(sums).enumerate() {
-        set_trace(r, s, None, p.own_dimension(i, what.label));
+        set_trace(r, s, None, p.own_dimension(i, measures.label));
     }
     Ok(())
 }
@@ -59,15 +59,15 @@ pub(super) fn exact<T: Real>(
 pub(super) fn begin<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
-    what: &Measure,
+    measures: &Measure,
     probes: usize,
     kind: Probe,
 ) -> Result<Option<ProbeSums>> {
     let (Some(clips), Probe::Rademacher) = (&p.far, kind) else { return Ok(None) };
     let (n, d, k) = (p.records.len(), p.primal.values, p.labels());
-    let secret = what.label == Label::Secret;
+    let secret = measures.label == Label::Secret;
     let records = dev.upload_index(&p.records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
-    let streams = Streams { seed: what.seed, records: &records };
+    let streams = Streams { seed: measures.seed, records: &records };
     let words = |width: usize| width.div_ceil(32);
     let apart = words(d) + if secret { words(k) } else { 0 };
     let mut sums = ProbeSums { sum: dev.scalars(n), square: dev.scalars(n) };
@@ -89,7 +89,7 @@ pub(super) fn begin<T: Real>(
 pub(super) fn estimated<T: Real>(
     p: &Piece<'_, T>,
     dev: &mut Device<T>,
-    what: &Measure,
+    measures: &Measure,
     probes: usize,
     kind: Probe,
     out: &mut [RecordLeak],
@@ -97,12 +97,12 @@ pub(super) fn estimated<T: Real>(
     let (n, d, k) = (out.len(), p.primal.values, p.labels());
     // a stream per record: its probes are its own, and the same in any batch
     let mut streams: Vec<Generator> =
-        out.iter().map(|r| Generator::new(what.seed, Purpose::Probes, r.record as u64)).collect();
+        out.iter().map(|r| Generator::new(measures.seed, Purpose::Probes, r.record as u64)).collect();
     let (mut sums, mut squares) = (vec![0.0; n], vec![0.0; n]);
     let group = together(n);
     for from in (0..probes).step_by(group) {
         let here = group.min(probes - from);
-        let secret = what.label == Label::Secret;
+        let secret = measures.label == Label::Secret;
         let (mut x, mut y) = (Draws::new(kind, d), Draws::new(kind, k));
         for _ in 0..here {
             for rng in &mut streams {
@@ -119,14 +119,14 @@ pub(super) fn estimated<T: Real>(
             squares[i % n] += s * s;
         }
     }
-    finish(p, what, probes, (&sums, &squares), out);
+    finish(p, measures, probes, (&sums, &squares), out);
     Ok(())
 }
 
 /// Mean and standard error from sums over probes of `‖J u‖²` and of its square.
 pub(super) fn finish<T: Real>(
     p: &Piece<'_, T>,
-    what: &Measure,
+    measures: &Measure,
     probes: usize,
     (sums, squares): (&[f64], &[f64]),
     out: &mut [RecordLeak],
@@ -136,7 +136,7 @@ pub(super) fn finish<T: Real>(
     for (i, r) in out.iter_mut().enumerate() {
         let mean = sums[i] / m;
         let variance = ((squares[i] / m - mean * mean) * m / (m - 1.0)).max(0.0);
-        let dimension = p.own_dimension(i, what.label);
+        let dimension = p.own_dimension(i, measures.label);
         let error = (variance / m).sqrt();
         set_trace(r, mean, Some(error), dimension);
         r.dfil_half_width = Some(t * (error / dimension as f64));

@@ -2,7 +2,7 @@
 //! a direction of the record) and adjoint (in a direction of the parameters, back to the record). Nodes are visited in
 //! their order, and backwards in its reverse.
 
-mod given;
+mod from_delta;
 mod moving;
 mod plain;
 mod values;
@@ -214,8 +214,8 @@ impl<T: Real> Network<T> {
         let (x, mut embedded) = self.embed(&mut cx, x);
         let values = x.len() / records.max(1);
         let (outputs, mut tapes) = self.forward(&mut cx, x, self.nodes.len());
-        let (what, moves) = ((self.loss(), self.outputs()), label == Label::Secret);
-        let (delta, loss) = dev.loss(what, outputs.all(), (y, weights), records, moves);
+        let (loss_kind, moves) = ((self.loss(), self.outputs()), label == Label::Secret);
+        let (delta, loss) = dev.loss(loss_kind, outputs.all(), (y, weights), records, moves);
         let mut square = dev.scalars(records);
         let mut cx = self.context(dev, records, length);
         let mut back = Back::new(self.nodes.len(), delta);

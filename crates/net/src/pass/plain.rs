@@ -23,8 +23,8 @@ impl<T: Real> Network<T> {
         let mut cx = self.context(dev, records, length);
         let (x, mut embedded) = self.embed(&mut cx, x);
         let (outputs, mut tapes) = self.forward(&mut cx, x, self.nodes.len());
-        let what = (self.loss(), self.outputs());
-        let (delta, loss) = dev.loss(what, outputs.all(), (y, weights), records, false);
+        let loss_kind = (self.loss(), self.outputs());
+        let (delta, loss) = dev.loss(loss_kind, outputs.all(), (y, weights), records, false);
         dev.put(outputs);
         // a backward pass carries δ in the record's own unit
         let units = &loss.units;

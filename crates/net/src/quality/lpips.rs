@@ -65,9 +65,9 @@ impl Lpips {
                     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
                 )));
             }
-            let (found, values) = file.get::<f64>(name)?;
-            if found != shape {
-                return Err(wrong(format!("{name} has shape {found:?}: expected {shape:?}")));
+            let (stored, values) = file.get::<f64>(name)?;
+            if stored != shape {
+                return Err(wrong(format!("{name} has shape {stored:?}: expected {shape:?}")));
             }
             check_finite("the weights of LPIPS", &values)?;
             Ok(values)
@@ -107,9 +107,9 @@ impl Lpips {
             let need = "LPIPS is of images with 1 or 3 channels";
             return Err(Error::DoesNotChain { layer: 0, kind: "LPIPS", found: shape.dims(), need });
         };
-        let seen = |values: &[f64]| seen(values, [height, width, channels], range);
-        let ([h, w], x) = seen(record);
-        let (_, y) = seen(reconstruction);
+        let network_input = |values: &[f64]| network_input(values, [height, width, channels], range);
+        let ([h, w], x) = network_input(record);
+        let (_, y) = network_input(reconstruction);
         let net = self.network(h, w)?;
         let mut sum = 0.0;
         for (value, weights) in BEHIND.iter().zip(&self.linear) {
@@ -149,8 +149,8 @@ fn behind(net: &Network<f64>, both: &[f64], value: usize) -> Result<Vec<f64>> {
     Workers::of(net).with(|dev| {
         let (x, y) = (Input::Values(dev.upload(both)), Target::Classes(dev.upload_index(&[])));
         let batch = Batch { records: &[0, 1], length: 1, x, y, weights: None };
-        let found = net.value_of(dev, batch, value);
-        dev.unload(found)
+        let features = net.value_of(dev, batch, value);
+        dev.unload(features)
     })
 }
 
@@ -163,7 +163,11 @@ fn apart(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
 }
 
 /// A picture as the network sees it: three channels, scaled, large enough.
-fn seen(values: &[f64], [height, width, channels]: [usize; 3], range: Range) -> ([usize; 2], Vec<f64>) {
+fn network_input(
+    values: &[f64],
+    [height, width, channels]: [usize; 3],
+    range: Range,
+) -> ([usize; 2], Vec<f64>) {
     let unit = |v: f64| 2.0 * (v - range.low) / range.width() - 1.0;
     let three: Vec<f64> = (0..height * width)
         .flat_map(|at| (0..3).map(move |c| at * channels + c.min(channels - 1)))

@@ -167,17 +167,17 @@ impl<T: Real> Trainer<'_, T> {
     /// What the run so far costs every record, with the steps that were taken back; absent for training in the open. See
     /// [`account`].
     pub fn account(&self) -> Result<Option<RunAccount>> {
-        account(&self.config, self.seen(), self.data.units())
+        account(&self.config, self.released_steps(), self.data.units())
     }
 
     /// Membership advantage of the run so far: the largest difference of true- and false-positive rate of any test
     /// whether a record took part. Absent for training in the open, and where it is not known to be below 1.
     pub fn advantage(&self) -> Result<Option<f64>> {
         let Some(privacy) = self.config.privacy.filter(|_| self.is_private()) else { return Ok(None) };
-        if self.seen() == 0 {
+        if self.released_steps() == 0 {
             return Ok(Some(0.0));
         }
-        let accountant = accountant(self.config.sampling, privacy, self.seen(), self.data.units())?;
+        let accountant = accountant(self.config.sampling, privacy, self.released_steps(), self.data.units())?;
         Ok(accountant.advantage().ok().map(|a| a.upper).filter(|a| *a < 1.0))
     }
 }

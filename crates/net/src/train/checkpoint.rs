@@ -56,8 +56,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         if let Some(key) = self.source.to_hex() {
             file.metadata.insert(KEY.to_owned(), key);
         }
-        if self.seen() > self.step {
-            file.metadata.insert(SEEN.to_owned(), self.seen().to_string());
+        if self.released_steps() > self.step {
+            file.metadata.insert(SEEN.to_owned(), self.released_steps().to_string());
         }
         if let Some(loss) = self.first_loss {
             file.metadata.insert(FIRST_LOSS.to_owned(), loss.to_string());
@@ -107,8 +107,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             return Err(Error::OtherRun { what: "precision" });
         }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
-        if let Some(what) = differs(&stored, &config) {
-            return Err(Error::OtherRun { what });
+        if let Some(setting) = differs(&stored, &config) {
+            return Err(Error::OtherRun { what: setting });
         }
         if *field("data")? != fingerprint(data).to_string() {
             return Err(Error::OtherRun { what: "data set" });
@@ -217,7 +217,7 @@ fn differs(a: &TrainConfig, b: &TrainConfig) -> Option<&'static str> {
         (a.filter == b.filter, "filter"),
         (a == b, "configuration"),
     ];
-    all.into_iter().find(|(same, _)| !same).map(|(_, what)| what)
+    all.into_iter().find(|(same, _)| !same).map(|(_, setting)| setting)
 }
 
 fn accounts(t: &super::track::Tracker) -> [(&'static str, &[f64]); 8] {

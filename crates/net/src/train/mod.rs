@@ -322,18 +322,18 @@ impl<'d, T: Real> Trainer<'d, T> {
         if out_of_proportion && !private {
             return Err(diverged("the loss is over a million times that at the start"));
         }
-        let told = self.told(&drawn, spending.as_ref(), added)?;
+        let step_leak = self.step_leak(&drawn, spending.as_ref(), added)?;
         let updated = self.workers.with(|dev| {
             let gradient = batch.far.take().unwrap_or_else(|| dev.upload(&batch.sum));
             self.updated(dev, gradient)
         });
         if private {
             // also where it is taken back: that it was is seen
-            self.seen = self.seen().max(step + 1);
+            self.seen = self.released_steps().max(step + 1);
         }
         (self.net.theta, self.moments) = updated?;
         if let Some(tracker) = &mut self.tracker {
-            told.keep(tracker);
+            step_leak.keep(tracker);
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
@@ -425,13 +425,13 @@ impl<'d, T: Real> Trainer<'d, T> {
     }
 
     /// Steps whose noisy sum was made and may have been seen, those that were taken back too: what a private run costs.
-    pub fn seen(&self) -> u64 {
+    pub fn released_steps(&self) -> u64 {
         self.seen.max(self.step)
     }
 
     /// Counts steps of this run that were made before it was taken back to where it stands.
     pub fn count_seen(&mut self, steps: u64) {
-        self.seen = self.seen().max(steps);
+        self.seen = self.released_steps().max(steps);
     }
 
     /// Accounts of all records; empty without tracking.

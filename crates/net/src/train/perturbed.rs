@@ -78,16 +78,16 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub(super) fn measured(
         &self,
         records: &[usize],
-        what: Measure,
+        measures: Measure,
         added: Option<&Added<T>>,
     ) -> Result<Vec<RecordLeak>> {
         // with the values that dropout left out in this step: whoever knows them learns no less
         let (workers, net, data, draws) = (&self.workers, &self.net, self.data, self.draws());
         match added.and_then(Added::map) {
-            Some(map) => map_measure((workers, net), data, records, (&what, map), draws),
+            Some(map) => map_measure((workers, net), data, records, (&measures, map), draws),
             None => {
-                let what = Measure { shift: added.and_then(Added::constant).cloned(), ..what };
-                T::measure(workers, net, data, records, &what, draws)
+                let measures = Measure { shift: added.and_then(Added::constant).cloned(), ..measures };
+                T::measure(workers, net, data, records, &measures, draws)
             }
         }
     }

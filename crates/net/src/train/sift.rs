@@ -39,7 +39,7 @@ pub(super) fn sift<R>(
 }
 
 /// What a step told of records.
-pub(super) struct Told {
+pub(super) struct StepLeak {
     measures: Measures,
     /// Records that took part and whose leakage is not finite: of their accounts nothing is known any more.
     unknown: Vec<usize>,
@@ -51,7 +51,7 @@ enum Measures {
     Far(Box<Accounts>),
 }
 
-impl Told {
+impl StepLeak {
     /// Adds it to the accounts.
     pub(super) fn keep(self, tracker: &mut Tracker) {
         match self.measures {
@@ -99,20 +99,20 @@ impl<T: Real> Trainer<'_, T> {
     }
 
     /// What this step tells of the records that are followed or drawn.
-    pub(super) fn told(
+    pub(super) fn step_leak(
         &self,
         drawn: &[usize],
         spending: Option<&Spending>,
         added: Option<&Added<T>>,
-    ) -> Result<Told> {
+    ) -> Result<StepLeak> {
         let (Some(tracker), Some(privacy), Some(probes)) =
             (&self.tracker, self.config.privacy, self.config.tracking.probes())
         else {
-            return Ok(Told { measures: Measures::Near(Vec::new()), unknown: Vec::new() });
+            return Ok(StepLeak { measures: Measures::Near(Vec::new()), unknown: Vec::new() });
         };
         // other probes at every step
         let seed = self.config.seed ^ self.step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let what = Measure {
+        let measure = Measure {
             trace: Trace::Estimate { probes, probe: Probe::Rademacher },
             plis: Plis::Record,
             label: self.config.label,
@@ -132,7 +132,7 @@ impl<T: Real> Trainer<'_, T> {
                     let mut accounts = self.workers.with(|dev| dev.copy_accounts(&kept.borrow()));
                     // with the values that dropout left out in this step: whoever knows them learns no less
                     let (workers, draws) = (&self.workers, self.draws());
-                    T::account(workers, &self.net, self.data, records, (&what, draws), &mut accounts)?;
+                    T::account(workers, &self.net, self.data, records, (&measure, draws), &mut accounts)?;
                     Ok(accounts)
                 };
                 let left = sift(&wanted, &of, &mut |accounts| _ = kept.replace(accounts))?;
@@ -140,14 +140,14 @@ impl<T: Real> Trainer<'_, T> {
             }
             None => {
                 let mut leaks = Vec::new();
-                let of = |records: &[usize]| self.measured(records, what.clone(), added);
+                let of = |records: &[usize]| self.measured(records, measure.clone(), added);
                 let left = sift(&wanted, &of, &mut |more: Vec<RecordLeak>| leaks.extend(more))?;
                 (Measures::Near(leaks), left)
             }
         };
         // without a finite gradient it takes part with zero, and gives nothing away
         let unknown = left.into_iter().filter(|i| self.norms(&[*i], added).is_ok()).collect();
-        Ok(Told { measures, unknown })
+        Ok(StepLeak { measures, unknown })
     }
 
     /// What records (or units) would release: the lengths of their clipped gradients.

@@ -2,7 +2,7 @@
 //! λ = 10⁶; of each the norms, accuracy and dFIL, and for every step the gradients on their two principal components and their
 //! cosine with the perturbation. A.29 is the first step of a perturbation without batch norm.
 
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::informed::{CLIP, Pool, Ran, SIGMA, pool, said_of, start, train, trained, usual};
 use super::run::records;
@@ -90,7 +90,7 @@ fn principal(rows: &[f64], width: usize) -> Result<(Vec<[f64; 2]>, [f64; 2])> {
     let off: Vec<f64> = rows.iter().zip(mean.iter().cycle()).map(|(v, m)| v - m).collect();
     let mut square = vec![0.0; width * width];
     matmul_transposed(&off, &off, (width, n, width), &mut square);
-    let (values, vectors) = symmetric_eigen(&square, width).map_err(said)?;
+    let (values, vectors) = symmetric_eigen(&square, width).map_err(failure_of)?;
     let along = |r: &[f64], k: usize| r.iter().enumerate().map(|(j, v)| v * vectors[j * width + k]).sum();
     let second = usize::from(width > 1);
     let places = off.chunks_exact(width).map(|r| [along(r, 0), along(r, second)]).collect();
@@ -225,7 +225,7 @@ fn overview((first, name): (u32, &str), family: &Family, ran: &Ran) -> [Figure; 
 }
 
 /// Figure A.29: the first step of a network that reads the image, without batch norm.
-fn without_batch_norm(context: &Context<'_>, pool: &Pool, found: &mut Findings) -> Result<()> {
+fn without_batch_norm(context: &Context<'_>, pool: &Pool, findings: &mut Findings) -> Result<()> {
     let epochs = if context.full { 1000 } else { usual(context).epochs };
     let how =
         Perturbing { variant: Variant::Network, epochs, weight_decay: 0.2, fresh: true, ..usual(context) };
@@ -235,14 +235,14 @@ fn without_batch_norm(context: &Context<'_>, pool: &Pool, found: &mut Findings) 
     let data = records(&pool.images, pool.parts[0], pool.parts[1], 1)?;
     let g = Gradients::of(&data, &behind.theta, &kept, &[]);
     let (before, _) = principal(&g.base, g.width)?;
-    found.rows.push(Row::ours("A.29: difference of the perturbation between records", step.spread));
-    found.rows.push(Row::ours("A.29: cosine with the average public gradient", step.cosine));
-    found.claims.push(Claim::new(
+    findings.rows.push(Row::ours("A.29: difference of the perturbation between records", step.spread));
+    findings.rows.push(Row::ours("A.29: cosine with the average public gradient", step.cosine));
+    findings.claims.push(Claim::new(
         "Without batch norm “the perturbation is seen to no longer be constant” (A.29).",
         step.spread > 1e-6,
         format!("It differs between public records by {} of its norm.", format::share(step.spread)),
     ));
-    found.figures.push(Figure {
+    findings.figures.push(Figure {
         file: "edmunds-figA.29".into(),
         title: "Figure A.29: gradients of step 1, without batch norm".into(),
         caption: "The gradients on their two principal components. What is added to single records is not kept: the rows above \
@@ -256,34 +256,34 @@ fn without_batch_norm(context: &Context<'_>, pool: &Pool, found: &mut Findings) 
 /// The figures of the appendix.
 pub(crate) fn appendix(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
     let mut figures = vec![];
     let families: Vec<Family> =
         FAMILIES.iter().map(|f| family(context, &pool, *f, &mut figures)).collect::<Result<_>>()?;
-    found.figures = figures;
+    findings.figures = figures;
     for f in &families {
         let Some([base, added, last]) = f.norms.first().copied() else { continue };
         let name = f.name;
-        found.rows.push(Row::ours(format!("{name}: mean norm of a gradient, step 1"), base));
-        found.rows.push(Row::ours(format!("{name}: norm of the perturbation, step 1"), added));
-        found.rows.push(Row::ours(format!("{name}: mean norm of what is released, step 1"), last));
+        findings.rows.push(Row::ours(format!("{name}: mean norm of a gradient, step 1"), base));
+        findings.rows.push(Row::ours(format!("{name}: norm of the perturbation, step 1"), added));
+        findings.rows.push(Row::ours(format!("{name}: mean norm of what is released, step 1"), last));
         if let Some([before, after]) = f.variances.first() {
             let text = format!("{name}: variance along the first component, after over before, step 1");
-            found.rows.push(Row::ours(text, after / before));
+            findings.rows.push(Row::ours(text, after / before));
         }
         for (t, [mean, largest]) in f.dfil.iter().enumerate() {
-            found.rows.push(Row::ours(format!("{name}: mean dFIL up to step {}", t + 1), *mean));
-            found.rows.push(Row::ours(format!("{name}: largest dFIL up to step {}", t + 1), *largest));
+            findings.rows.push(Row::ours(format!("{name}: mean dFIL up to step {}", t + 1), *mean));
+            findings.rows.push(Row::ours(format!("{name}: largest dFIL up to step {}", t + 1), *largest));
         }
     }
-    found.claims = claims(&families);
-    without_batch_norm(context, &pool, &mut found)?;
-    found.method.push(
+    findings.claims = claims(&families);
+    without_batch_norm(context, &pool, &mut findings)?;
+    findings.method.push(
         "The thesis’s perturbation is run as what it is, a constant: its panels of the perturbation are a single point. Seeds are \
          ours, so that single points are others than in the thesis."
             .into(),
     );
-    Ok(found)
+    Ok(findings)
 }
 
 /// What the text of the appendix says.

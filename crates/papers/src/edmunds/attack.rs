@@ -1,11 +1,11 @@
 //! Table 3.5: what the informed adversary reconstructs of digits 0 and 1.
 
 use super::super::data::digits;
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::informed::{CLIP, RATE, SIGMA, pool, said_of, start, train, trained, usual};
+use super::perception::Perception;
 use super::run::records;
-use super::seen::Seen;
 use leakscope::Result;
 use leakscope_net::attack::informed::{
     Examples, Learning, Linear, Rest, by_label, by_network, by_ridge, train_many,
@@ -33,7 +33,7 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     if pool.images.labels.len() < pool.parts.iter().sum() {
         pool.parts[2] = pool.images.labels.len().saturating_sub(public + known + targets);
     }
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
     let d = pool.images.size();
     let theta = start(d, context.seed);
     let known_records = rest(&records(&pool.images, public, known, 1)?);
@@ -42,8 +42,8 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     // what is added must not depend on the attacked models: learned along a run over the known records
     let added = train(context, &pool, (SIGMA, true, Some(how)), (5, context.seed))?.added;
     let attack = if context.full { 100 } else { 12 };
-    let seen = Seen::read(context, pool.images.shape)?;
-    found.method.push(seen.said().into());
+    let perception = Perception::read(context, pool.images.shape)?;
+    findings.method.push(perception.description().into());
     let mut errors = vec![];
     for (name, sigma, half, shifts, (factor, rate, decay), (paper, lpips)) in [
         ("SGD", 0.0, false, vec![], (1.0, 1e-3, 0.01), (0.0109, 0.0179)),
@@ -66,28 +66,29 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
             steps: 5,
             shifts,
         };
-        let parameters = train_many(&model, &known_records, &all, context.seed, &|_| true).map_err(said)?;
+        let parameters =
+            train_many(&model, &known_records, &all, context.seed, &|_| true).map_err(failure_of)?;
         let (train, test) = (
             examples(&model, &parameters, &all, 0, learn),
             examples(&model, &parameters, &all, learn, targets),
         );
         let epochs = ((attack as f64) * factor).ceil() as u64;
         let how = Learning { epochs, learning_rate: rate, weight_decay: decay, seed: context.seed };
-        let network = by_network(&train, &test, &how, &|_, _| context.check().is_ok()).map_err(said)?;
-        let error = mse(&test.records, &network).map_err(said)?;
+        let network = by_network(&train, &test, &how, &|_, _| context.check().is_ok()).map_err(failure_of)?;
+        let error = mse(&test.records, &network).map_err(failure_of)?;
         let row =
             Row::within(format!("{name}: MSE of the adversary"), (paper, 4), 0.005, Ours::achieved(error));
-        found.rows.push(row);
-        found.rows.extend(seen.rows(name, &test.records, &network, lpips)?);
-        let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(said)?).map_err(said)?;
-        found
+        findings.rows.push(row);
+        findings.rows.extend(perception.rows(name, &test.records, &network, lpips)?);
+        let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
+        findings
             .rows
             .push(Row::ours(format!("{name}: MSE of ridge regression by class"), Ours::achieved(ridge)));
         if errors.is_empty() {
-            let means = by_label(&train, &test).map_err(said)?;
-            let label = mse(&test.records, &means).map_err(said)?;
-            found.rows.extend(seen.rows("labels only", &test.records, &means, 0.1600)?);
-            found.rows.push(Row::within(
+            let means = by_label(&train, &test).map_err(failure_of)?;
+            let label = mse(&test.records, &means).map_err(failure_of)?;
+            findings.rows.extend(perception.rows("labels only", &test.records, &means, 0.1600)?);
+            findings.rows.push(Row::within(
                 "labels only (“perfect privacy”): MSE",
                 (0.0439, 4),
                 0.003,
@@ -99,17 +100,17 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     }
     let of = |name: &str| errors.iter().find(|e| e.0 == name).map_or(f64::NAN, |e| e.1);
     for (less, more) in [("SGD", "DPSGD"), ("DPSGD", "FIM"), ("Prune", "FIM")] {
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{less} is reconstructed better than {more}."),
             of(less) < of(more),
             format!("Best MSE {} against {}.", format::number(of(less)), format::number(of(more))),
         ));
     }
-    found.method.push(
+    findings.method.push(
         "What FIM adds is learned along one run and the same for all attacked models, so that they train as one computation."
             .into(),
     );
-    Ok(found)
+    Ok(findings)
 }
 
 fn examples(model: &Linear, parameters: &[f64], all: &Rest, from: usize, count: usize) -> Examples {
@@ -148,7 +149,7 @@ fn small(context: &Context<'_>) -> Result<Findings> {
         y: images.labels[from..to].iter().map(|&l| f64::from(l)).collect(),
     };
     let theta = start(d, context.seed);
-    let mut found = Findings {
+    let mut findings = Findings {
         method: vec!["Made-up digits, averaged over squares: only that the attack runs.".into()],
         ..Findings::default()
     };
@@ -169,24 +170,25 @@ fn small(context: &Context<'_>) -> Result<Findings> {
             shifts: vec![],
         };
         let all = part(known, n);
-        let parameters = train_many(&model, &part(0, known), &all, context.seed, &|_| true).map_err(said)?;
+        let parameters =
+            train_many(&model, &part(0, known), &all, context.seed, &|_| true).map_err(failure_of)?;
         let (train, test) = (
             examples(&model, &parameters, &all, 0, learn),
             examples(&model, &parameters, &all, learn, n - known - learn),
         );
-        let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(said)?).map_err(said)?;
-        let label = mse(&test.records, &by_label(&train, &test).map_err(said)?).map_err(said)?;
-        found
+        let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
+        let label = mse(&test.records, &by_label(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
+        findings
             .rows
             .push(Row::ours(format!("{name}: MSE of ridge regression by class"), Ours::achieved(ridge)));
-        found.rows.push(Row::ours(format!("{name}: MSE by the label alone"), Ours::achieved(label)));
+        findings.rows.push(Row::ours(format!("{name}: MSE by the label alone"), Ours::achieved(label)));
         errors.push(ridge);
     }
-    let [open, private] = errors[..] else { return Ok(found) };
-    found.claims.push(Claim::new(
+    let [open, private] = errors[..] else { return Ok(findings) };
+    findings.claims.push(Claim::new(
         "SGD is reconstructed better than DPSGD.",
         open < private,
         format!("MSE {} against {}.", format::number(open), format::number(private)),
     ));
-    Ok(found)
+    Ok(findings)
 }

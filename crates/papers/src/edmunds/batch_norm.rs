@@ -1,6 +1,6 @@
 //! What a batch norm over one record returns: measured, on the network that the thesis describes.
 
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use leakscope::Result;
 use leakscope_net::engine::predict;
 use leakscope_net::random::{Generator, Purpose};
@@ -35,10 +35,12 @@ fn network(input: Shape, outputs: usize, seed: u64) -> Result<Network<f64>> {
         L::Gelu,
         L::dense(outputs),
     ];
-    let mut net = Network::new(NetSpec::sequential(input, layers, Loss::SquaredError), seed).map_err(said)?;
+    let mut net =
+        Network::new(NetSpec::sequential(input, layers, Loss::SquaredError), seed).map_err(failure_of)?;
     let mut rng = Generator::new(seed, Purpose::Other, 7);
-    let theta: Vec<f64> = net.parameters().map_err(said)?.iter().map(|v| v + 0.05 * rng.normal()).collect();
-    net.set_parameters(&theta).map_err(said)?;
+    let theta: Vec<f64> =
+        net.parameters().map_err(failure_of)?.iter().map(|v| v + 0.05 * rng.normal()).collect();
+    net.set_parameters(&theta).map_err(failure_of)?;
     Ok(net)
 }
 
@@ -50,16 +52,16 @@ pub(super) fn spread(images: &Data<f32>, count: usize, seed: u64) -> Result<Spre
     let mut net = network(images.input(), OUTPUTS, seed)?;
     let data = |x: &[f64]| {
         let labels = vec![0.0; x.len() / d * OUTPUTS];
-        Data::new(images.input(), x.to_vec(), OUTPUTS, labels).map_err(said)
+        Data::new(images.input(), x.to_vec(), OUTPUTS, labels).map_err(failure_of)
     };
     let mut alone = Vec::new();
     for one in x.chunks_exact(d) {
         // mean and variance of a batch of one
-        net.calibrate_statistics(&data(one)?).map_err(said)?;
-        alone.push(predict(&net, one).map_err(said)?.outputs(0).to_vec());
+        net.calibrate_statistics(&data(one)?).map_err(failure_of)?;
+        alone.push(predict(&net, one).map_err(failure_of)?.outputs(0).to_vec());
     }
-    net.calibrate_statistics(&data(&x)?).map_err(said)?;
-    let all = predict(&net, &x).map_err(said)?;
+    net.calibrate_statistics(&data(&x)?).map_err(failure_of)?;
+    let all = predict(&net, &x).map_err(failure_of)?;
     let together: Vec<Vec<f64>> = (0..n).map(|i| all.outputs(i).to_vec()).collect();
     Ok(Spread { alone: differ(&alone), together: differ(&together) })
 }
@@ -90,7 +92,7 @@ impl Spread {
     }
 
     /// What follows, in a sentence.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn conclusion(&self) -> String {
         format!(
             "Why the perturbation is a constant: the thesis runs its network record by record, and a batch norm over one record \
              returns its bias alone. With drawn weights its outputs differ between images by {} of their size so, and by {} \
@@ -113,6 +115,6 @@ mod tests {
         let images = Data::new(shape, x, 1, vec![0.0; 6]).unwrap();
         let spread = spread(&images, 6, 1).unwrap();
         assert!(spread.alone < 1e-9 && spread.together > 1e-3, "{} {}", spread.alone, spread.together);
-        assert!(spread.said().contains("bias alone"));
+        assert!(spread.conclusion().contains("bias alone"));
     }
 }

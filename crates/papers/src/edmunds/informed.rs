@@ -1,7 +1,7 @@
 //! Tables 3.4 and A.1, figure 3.4: digits 0 and 1, one logit, full batches: the models that the informed adversary attacks.
 
 use super::super::data::{Images, digits};
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::batch_norm;
 use super::epsilon;
@@ -84,10 +84,10 @@ pub(super) fn train(
     let d = pool.images.size();
     let theta = start(d, seed);
     let keep = trained(&theta, half);
-    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(said)?;
+    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(failure_of)?;
     let single: Vec<f32> = theta.iter().map(|v| *v as f32).collect();
-    let mut net = Network::<f32>::with_parameters(spec, &single).map_err(said)?;
-    net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(said)?;
+    let mut net = Network::<f32>::with_parameters(spec, &single).map_err(failure_of)?;
+    net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(failure_of)?;
     let data = records(&pool.images, public, known, 1)?;
     let lesson = records(&pool.images, 0, public, 1)?;
     let test = records(&pool.test, 0, pool.test.labels.len(), 1)?;
@@ -105,23 +105,23 @@ pub(super) fn train(
         divisor: None,
         filter: None,
     };
-    let mut trainer = Trainer::new(net, &data, config).map_err(said)?;
+    let mut trainer = Trainer::new(net, &data, config).map_err(failure_of)?;
     if let Some(how) = how {
-        trainer.perturb(how, &lesson).map_err(said)?;
+        trainer.perturb(how, &lesson).map_err(failure_of)?;
     }
     let leaked = |trainer: &Trainer<'_, f32>| -> Result<Option<Leaked>> {
-        let budgets = trainer.budgets().map_err(said)?;
+        let budgets = trainer.budgets().map_err(failure_of)?;
         let dfil: Vec<f64> = budgets.iter().filter_map(|b| b.dfil.map(|m| m.value)).collect();
         Ok(Leaked::of(&dfil))
     };
     let (mut perturbed, mut added, mut path) = (vec![], vec![], vec![]);
     for _ in 0..steps {
         context.check()?;
-        let theta = trainer.network().parameters().map_err(said)?;
-        trainer.step().map_err(said)?;
+        let theta = trainer.network().parameters().map_err(failure_of)?;
+        trainer.step().map_err(failure_of)?;
         perturbed.extend(trainer.perturbed());
         added.extend(trainer.added().map(<[f64]>::to_vec));
-        let accuracy = evaluate(trainer.network(), &test).map_err(said)?.accuracy.unwrap_or(f64::NAN);
+        let accuracy = evaluate(trainer.network(), &test).map_err(failure_of)?.accuracy.unwrap_or(f64::NAN);
         path.push(Behind { theta, accuracy, dfil: leaked(&trainer)? });
     }
     let (accuracy, dfil) = path.last().map_or((f64::NAN, None), |b| (b.accuracy, b.dfil));
@@ -181,17 +181,17 @@ type Method = (&'static str, bool, Option<Perturbing>, Option<[Printed; 4]>);
 /// Table 3.4: accuracy and dFIL of the models that are attacked.
 pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
     for (steps, paper) in [(1, 389.9752), (2, 697.6610), (3, 996.0350), (4, 1294.4090), (5, 1571.4291)] {
         let name = format!("ε after {steps} full batches, δ = 10⁻⁹");
-        found.rows.push(Row::within(name, (paper, 4), 1e-4, epsilon(SIGMA, 1.0, steps)?));
+        findings.rows.push(Row::within(name, (paper, 4), 1e-4, epsilon(SIGMA, 1.0, steps)?));
     }
     let of = |variant| Some(Perturbing { variant, ..usual(context) });
     let seeds = context.seed..context.seed + runs(context)[0];
     let open: Vec<f64> = seeds
         .map(|seed| train(context, &pool, (0.0, false, None), (5, seed)).map(|r| r.accuracy))
         .collect::<Result<_>>()?;
-    found.rows.push(row(
+    findings.rows.push(row(
         "SGD: accuracy",
         (0.9964, 0.0005),
         open.iter().sum::<f64>() / open.len().max(1) as f64,
@@ -222,32 +222,32 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
         let column = format!("{name}: accuracy");
         match paper {
             Some([of_accuracy, columns @ ..]) => {
-                found.rows.push(row(column, of_accuracy, accuracy));
-                found.rows.extend(leaked.beside(name, columns, ""));
+                findings.rows.push(row(column, of_accuracy, accuracy));
+                findings.rows.extend(leaked.beside(name, columns, ""));
                 printed.push((name, leaked, columns));
             }
             None => {
-                found.rows.push(Row::ours(column, accuracy));
-                found.rows.extend(leaked.alone(name));
+                findings.rows.push(Row::ours(column, accuracy));
+                findings.rows.extend(leaked.alone(name));
             }
         }
         if let Some(last) = first.steps.last() {
-            found
+            findings
                 .rows
                 .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
         }
         means.push((name, leaked.mean_dfil()));
     }
-    found.claims.extend(reading(&printed));
+    findings.claims.extend(reading(&printed));
     for pair in means.windows(2).take(2) {
         let [(more, a), (less, b)] = [pair[0], pair[1]];
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("{less} has a smaller mean dFIL than {more}."),
             b < a,
             format!("{} against {}.", format::number(b), format::number(a)),
         ));
     }
-    Ok(found)
+    Ok(findings)
 }
 
 /// A perturbation of these tables: public records in one batch.
@@ -258,8 +258,8 @@ pub(super) fn usual(context: &Context<'_>) -> Perturbing {
 /// Table A.1: with and without batch norm.
 pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
-    found.rows.push(Row::printed("ε of one full batch, δ = 10⁻⁹", 389.9752, 4, epsilon(SIGMA, 1.0, 1)?));
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
+    findings.rows.push(Row::printed("ε of one full batch, δ = 10⁻⁹", 389.9752, 4, epsilon(SIGMA, 1.0, 1)?));
     let all = if context.full { 1000 } else { epochs(context) };
     let usual =
         Perturbing { epochs: all, learning_rate: 0.01, weight_decay: 0.2, fresh: true, ..usual(context) };
@@ -282,19 +282,19 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
         let Some(leaked) = ran.dfil else { continue };
         largest.push(leaked.root[0]);
         let [of_accuracy, columns @ ..] = paper;
-        found.rows.push(row(format!("{name}: accuracy"), of_accuracy, ran.accuracy));
-        found.rows.extend(leaked.beside(name, columns, ""));
+        findings.rows.push(row(format!("{name}: accuracy"), of_accuracy, ran.accuracy));
+        findings.rows.extend(leaked.beside(name, columns, ""));
         printed.push((name, leaked, columns));
         if let Some(last) = ran.steps.last() {
-            found.rows.push(Row::ours(format!("{name}: difference between records"), last.spread));
-            found
+            findings.rows.push(Row::ours(format!("{name}: difference between records"), last.spread));
+            findings
                 .rows
                 .push(Row::ours(format!("{name}: cosine with the average public gradient"), last.cosine));
         }
     }
-    found.claims.extend(reading(&printed));
+    findings.claims.extend(reading(&printed));
     if let [constant, network] = largest[..] {
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             "The largest √dFIL is smaller with batch norm.",
             constant < network,
             format!("{} against {}.", format::number(constant), format::number(network)),
@@ -302,20 +302,20 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     }
     let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
     let spread = batch_norm::spread(&lesson, 24, context.seed)?;
-    found.rows.extend(spread.rows());
-    found.method.push(spread.said());
-    found.method.push(
+    findings.rows.extend(spread.rows());
+    findings.method.push(spread.conclusion());
+    findings.method.push(
         "The network here reads the image alone, standardised by constants, with one hidden layer of 64: the thesis’s has two \
          convolutions and reads label, parameters and gradient besides."
             .into(),
     );
-    Ok(found)
+    Ok(findings)
 }
 
 /// Figure 3.4: what the perturbation is, in the first step and the others.
 pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut found = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
     let mut series = vec![];
     for (name, variant) in [
         ("as in the thesis", Variant::Thesis),
@@ -327,10 +327,10 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
         let points: Vec<[f64; 2]> =
             ran.steps.iter().enumerate().map(|(t, p)| [(t + 1) as f64, p.cosine]).collect();
         if let Some(first) = ran.steps.first() {
-            let what = format!("{name}: cosine with the average public gradient, first step");
-            found.rows.push(Row::ours(what, first.cosine));
+            let quantity = format!("{name}: cosine with the average public gradient, first step");
+            findings.rows.push(Row::ours(quantity, first.cosine));
             if variant == Variant::Thesis {
-                found.claims.push(Claim::new(
+                findings.claims.push(Claim::new(
                     "“The high cosine similarity implies that FIM is learning the average gradient of the public data”: it is \
                      above 0.9 in the first step.",
                     first.cosine > 0.9,
@@ -341,16 +341,16 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
                     ),
                 ));
             }
-            found.rows.push(Row::ours(format!("{name}: norm, first step"), first.norm));
-            found.rows.push(Row::ours(format!("{name}: difference between records"), first.spread));
+            findings.rows.push(Row::ours(format!("{name}: norm, first step"), first.norm));
+            findings.rows.push(Row::ours(format!("{name}: difference between records"), first.spread));
         }
         series.push(PointSeries::new(name, points));
     }
     let lesson = records(&pool.images, 0, pool.parts[0], 1)?;
     let spread = batch_norm::spread(&lesson, 24, context.seed)?;
-    found.rows.extend(spread.rows());
-    found.method.push(spread.said());
-    found.figures.push(Figure {
+    findings.rows.extend(spread.rows());
+    findings.method.push(spread.conclusion());
+    findings.figures.push(Figure {
         file: "edmunds-fig3.4".into(),
         title: "Figure 3.4: cosine of the perturbation with the average public gradient".into(),
         caption: "The thesis draws the first step. That of the average is 1 or −1 by definition.".into(),
@@ -364,5 +364,5 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
             },
         }],
     });
-    Ok(found)
+    Ok(findings)
 }

@@ -18,8 +18,8 @@ mod attack;
 mod batch_norm;
 mod informed;
 mod leaked;
+mod perception;
 mod run;
-mod seen;
 mod sweeps;
 mod tables;
 
@@ -29,7 +29,7 @@ pub(crate) use informed::{fig_3_4, table_3_4, table_a_1};
 pub(crate) use sweeps::{fig_3_1, fig_3_2};
 pub(crate) use tables::{table_3_1, table_3_2, table_3_3};
 
-use super::mueller::said;
+use super::mueller::failure_of;
 use leakscope::Result;
 use leakscope_core::dp::{Adjacency, Mechanism, rdp};
 
@@ -44,7 +44,7 @@ fn epsilon(sigma: f64, rate: f64, steps: u64) -> Result<f64> {
     let step = [(Mechanism::gaussian(sigma / 1.115, rate), steps)];
     let mut least = f64::INFINITY;
     for alpha in orders() {
-        let divergence = rdp::total(&step, Adjacency::AddRemove, alpha).map_err(said)?;
+        let divergence = rdp::total(&step, Adjacency::AddRemove, alpha).map_err(failure_of)?;
         least = least.min(rdp::epsilon_of(alpha, divergence, run::DELTA));
     }
     Ok(least)

@@ -3,7 +3,7 @@
 
 use super::super::Context;
 use super::super::data::Images;
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::leaked::Leaked;
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
@@ -104,7 +104,7 @@ impl Effort {
     }
 
     /// In words, for the page.
-    pub(super) fn said(self, context: &Context<'_>) -> String {
+    pub(super) fn description(self, context: &Context<'_>) -> String {
         let runs = |n: u64| if n == 1 { "one run".to_owned() } else { format!("the mean of {n} runs") };
         let count = |n: usize| if n == usize::MAX { "all".to_owned() } else { format!("at most {n}") };
         match context.full {
@@ -137,11 +137,11 @@ pub(super) fn records(images: &Images, from: usize, count: usize, outputs: usize
     match outputs {
         1 => {
             let y = images.labels[from..to].iter().map(|&l| f32::from(l)).collect();
-            Data::new(shape, x, 1, y).map_err(said)
+            Data::new(shape, x, 1, y).map_err(failure_of)
         }
         k => {
             let classes: Vec<u32> = images.labels[from..to].iter().map(|&l| u32::from(l)).collect();
-            Data::classes(shape, x, k, &classes).map_err(said)
+            Data::classes(shape, x, k, &classes).map_err(failure_of)
         }
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn split((train, test): &(Images, Images), share: f64, effort: Effort
             .iter()
             .map(|&l| u32::from(l))
             .collect();
-        Data::classes(plain.input(), x, 10, &classes).map_err(said)
+        Data::classes(plain.input(), x, 10, &classes).map_err(failure_of)
     };
     Ok(Split {
         public: part(train, 0, used)?,
@@ -214,35 +214,37 @@ pub(super) fn pretrained(
 ) -> Result<Network<f32>> {
     let (epochs, rate, decay) = recipe.first;
     let batch = BATCH.min(public.len());
-    let net = Network::new(spec.clone(), seed).map_err(said)?;
-    let net = net.on(context.device.backend()?).map_err(said)?;
-    let mut run = Trainer::new(net, public, config(seed, (rate, decay), batch)).map_err(said)?;
+    let net = Network::new(spec.clone(), seed).map_err(failure_of)?;
+    let net = net.on(context.device.backend()?).map_err(failure_of)?;
+    let mut run = Trainer::new(net, public, config(seed, (rate, decay), batch)).map_err(failure_of)?;
     for _ in 0..epochs * (public.len() / batch) as u64 {
         context.check()?;
-        run.step().map_err(said)?;
+        run.step().map_err(failure_of)?;
     }
     Ok(run.into_network())
 }
 
 /// The same network once more, on the same device.
 fn copied(net: &Network<f32>) -> Result<Network<f32>> {
-    let theta = net.parameters().map_err(said)?;
-    Network::with_parameters(net.spec().clone(), &theta).and_then(|out| out.on(net.backend())).map_err(said)
+    let theta = net.parameters().map_err(failure_of)?;
+    Network::with_parameters(net.spec().clone(), &theta)
+        .and_then(|out| out.on(net.backend()))
+        .map_err(failure_of)
 }
 
 /// The same network with the smaller half of its parameters frozen.
 pub(super) fn halved(net: &Network<f32>) -> Result<Network<f32>> {
-    let theta = net.parameters().map_err(said)?;
+    let theta = net.parameters().map_err(failure_of)?;
     let mut sizes: Vec<f32> = theta.iter().map(|v| v.abs()).collect();
     sizes.sort_by(f32::total_cmp);
     let least = sizes[sizes.len() / 2];
     let mut out = copied(net)?;
-    out.freeze(&theta.iter().map(|v| v.abs() < least).collect::<Vec<bool>>()).map_err(said)?;
+    out.freeze(&theta.iter().map(|v| v.abs() < least).collect::<Vec<bool>>()).map_err(failure_of)?;
     Ok(out)
 }
 
 pub(super) fn accuracy(net: &Network<f32>, test: &Data<f32>) -> Result<f64> {
-    Ok(evaluate(net, test).map_err(said)?.accuracy.unwrap_or(f64::NAN))
+    Ok(evaluate(net, test).map_err(failure_of)?.accuracy.unwrap_or(f64::NAN))
 }
 
 /// One pass over the private records from a network that was pre-trained.
@@ -263,20 +265,20 @@ pub(super) fn run(
         Method::Open | Method::Private => copied(start)?,
         Method::Pruned | Method::Perturbed(_) => halved(start)?,
     };
-    let mut trainer = Trainer::new(net, &split.private, config).map_err(said)?;
+    let mut trainer = Trainer::new(net, &split.private, config).map_err(failure_of)?;
     if let Method::Perturbed(how) = method {
-        trainer.perturb(how, &split.lesson).map_err(said)?;
+        trainer.perturb(how, &split.lesson).map_err(failure_of)?;
     }
     let mut steps = Vec::new();
     for _ in 0..(split.private.len() / batch) as u64 {
         context.check()?;
-        trainer.step().map_err(said)?;
+        trainer.step().map_err(failure_of)?;
         steps.extend(trainer.perturbed());
     }
     let rate = batch as f64 / split.private.len() as f64;
-    let factor = published_factor(rate, recipe.sigma, DELTA).map_err(said)?;
+    let factor = published_factor(rate, recipe.sigma, DELTA).map_err(failure_of)?;
     let d = split.private.input().len() as f64;
-    let budgets = trainer.budgets().map_err(said)?;
+    let budgets = trainer.budgets().map_err(failure_of)?;
     let all: Vec<f64> = budgets
         .iter()
         .filter(|b| b.measured > 0)

@@ -1,7 +1,7 @@
 //! Figures 3.1 and 3.2: the share of public records, and λ.
 
 use super::super::data::digits;
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::run::{BATCH, Effort, Method, Outcome, Split, accuracy, pretrained, run, split};
@@ -17,7 +17,7 @@ use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, P
 fn started(context: &Context<'_>, share: f64, effort: Effort) -> Result<(Split, Network<f32>)> {
     let images = digits(context)?;
     let split = split(&images, share, effort)?;
-    let spec = preset("linear", Shape::Image(images.0.shape), 10).map_err(said)?;
+    let spec = preset("linear", Shape::Image(images.0.shape), 10).map_err(failure_of)?;
     let start = pretrained(context, &spec, (&split.public, &RECIPE), context.seed)?;
     Ok((split, start))
 }
@@ -56,7 +56,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
     const SHARES: [(f64, f64); 5] =
         [(0.5, 20.5318), (0.2, 18.4916), (0.1, 18.0058), (0.05, 17.8031), (0.01, 17.6615)];
     let effort = Effort::small(context);
-    let mut found = Findings { method: vec![effort.said(context)], ..Findings::default() };
+    let mut findings = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let mut series: Vec<(String, Vec<[f64; 3]>)> =
         ["DPSGD", "Prune", "FIM, as in the thesis"].map(|n| (n.to_owned(), vec![])).to_vec();
     // of the smallest share, in the end
@@ -65,7 +65,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
         let private = 60_000 - (share * 60_000.0) as usize;
         let ours = epsilon(RECIPE.sigma, BATCH as f64 / private as f64, private.div_ceil(BATCH) as u64)?;
         let name = format!("{} public: ε at δ = 10⁻⁹, at the published size", format::share(share));
-        found.rows.push(Row::printed(name, paper, 4, ours));
+        findings.rows.push(Row::printed(name, paper, 4, ours));
         // a share of the records that a smaller run takes
         let effort = Effort {
             public: ((effort.public as f64 * share / 0.5) as usize).max(64).min(effort.public),
@@ -78,13 +78,13 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
         for ((name, points), method) in series.iter_mut().zip(methods) {
             let made = run(context, &start, &split, &RECIPE, (method, context.seed))?;
             let row = format!("{} public, {name}: ", format::share(share));
-            found.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
-            found.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
+            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
+            findings.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
             points.push([share, made.accuracy, mean(&made)]);
         }
     }
     let (first, last) = (series[2].1[0], series[2].1[SHARES.len() - 1]);
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "“Increasing the amount of public data improves the performance of FIM.”",
         first[1] > last[1],
         format!(
@@ -93,7 +93,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
             format::number(last[1])
         ),
     ));
-    found.claims.push(Claim::new(
+    findings.claims.push(Claim::new(
         "With few public records “the accuracy of FIM is lower than the pre-train accuracy”.",
         last[1] < pretrained_accuracy,
         format!(
@@ -103,15 +103,15 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
         ),
     ));
     let x = AxisTitle::log("share of public records");
-    found.figures.push(figure("edmunds-fig3.1", "Figure 3.1: the share of public records", x, &series));
-    Ok(found)
+    findings.figures.push(figure("edmunds-fig3.1", "Figure 3.1: the share of public records", x, &series));
+    Ok(findings)
 }
 
 /// Figure 3.2: λ.
 pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
     const LAMBDAS: [f64; 5] = [1.0, 10.0, 100.0, 1e3, 1e4];
     let effort = Effort::small(context);
-    let mut found = Findings { method: vec![effort.said(context)], ..Findings::default() };
+    let mut findings = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let (split, start) = started(context, 0.5, effort)?;
     let mut series = vec![];
     for (name, variant) in [("as in the thesis", Variant::Thesis), ("average", Variant::Average)] {
@@ -120,15 +120,15 @@ pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
             let how = Perturbing { lambda, ..effort.perturbing(variant, &RECIPE) };
             let made = run(context, &start, &split, &RECIPE, (Method::Perturbed(how), context.seed))?;
             let row = format!("λ = {}, {name}: ", format::setting(lambda));
-            found.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
-            found.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
+            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
+            findings.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
             if let Some(last) = made.steps.last() {
-                found.rows.push(Row::ours(format!("{row}norm of the perturbation, last step"), last.norm));
+                findings.rows.push(Row::ours(format!("{row}norm of the perturbation, last step"), last.norm));
             }
             points.push([lambda, made.accuracy, mean(&made)]);
         }
         let (least, most) = (points[0], points[LAMBDAS.len() - 1]);
-        found.claims.push(Claim::new(
+        findings.claims.push(Claim::new(
             format!("“Increasing the value of lambda generally increases the privacy and decreases the accuracy” ({name})."),
             most[2] < least[2] && most[1] < least[1],
             format!(
@@ -141,6 +141,6 @@ pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
         ));
         series.push((name.to_owned(), points));
     }
-    found.figures.push(figure("edmunds-fig3.2", "Figure 3.2: λ", AxisTitle::log("λ"), &series));
-    Ok(found)
+    findings.figures.push(figure("edmunds-fig3.2", "Figure 3.2: λ", AxisTitle::log("λ"), &series));
+    Ok(findings)
 }

@@ -1,7 +1,7 @@
 //! Tables 3.1 to 3.3: accuracy against dFIL of DP-SGD, pruned, and perturbed.
 
 use super::super::data::{Images, digits, photographs};
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::leaked::{COLUMNS, Leaked, reading};
@@ -145,30 +145,30 @@ fn table(
     };
     let split = split(&images, published.share, effort)?;
     let recipe = &published.recipe;
-    let spec = preset(published.network, Shape::Image(images.0.shape), 10).map_err(said)?;
+    let spec = preset(published.network, Shape::Image(images.0.shape), 10).map_err(failure_of)?;
     let networks: Vec<Network<f32>> = (context.seed..context.seed + effort.runs[0])
         .map(|seed| pretrained(context, &spec, (&split.public, recipe), seed))
         .collect::<Result<_>>()?;
-    let mut found = Findings {
+    let mut findings = Findings {
         data: vec![format!(
             "{} public, {} private and {} test images",
             format::count(split.public.len() as u64),
             format::count(split.private.len() as u64),
             format::count(split.test.len() as u64)
         )],
-        method: vec![effort.said(context), METHOD.into()],
+        method: vec![effort.description(context), METHOD.into()],
         ..Findings::default()
     };
     let private = published.records - (published.share * published.records as f64) as usize;
     let rate = BATCH as f64 / private as f64;
     let ours = epsilon(recipe.sigma, rate, private.div_ceil(BATCH) as u64)?;
-    found.rows.push(Row::printed("ε at δ = 10⁻⁹, at the published size", published.epsilon, 4, ours));
+    findings.rows.push(Row::printed("ε at δ = 10⁻⁹, at the published size", published.epsilon, 4, ours));
     let each: Vec<f64> = networks.iter().map(|net| accuracy(net, &split.test)).collect::<Result<_>>()?;
     let first = each.iter().sum::<f64>() / each.len().max(1) as f64;
-    found.rows.push(row("pre-trained: accuracy", published.pretrained, first));
+    findings.rows.push(row("pre-trained: accuracy", published.pretrained, first));
     let started = Started { context, networks, split, recipe };
     let open = started.outcome(Method::Open, effort.runs[0])?;
-    found.rows.push(row("SGD: accuracy", published.open, open.accuracy));
+    findings.rows.push(row("SGD: accuracy", published.open, open.accuracy));
     let mut all: Vec<(&str, Outcome)> = vec![];
     let mut printed: Vec<(&str, Leaked, [Printed; 3])> = vec![];
     let mut beside = |name: &'static str, made: &Outcome, paper: [Printed; 4], size: &str| -> Vec<Row> {
@@ -184,7 +184,7 @@ fn table(
         [("DPSGD", Method::Private, published.private), ("Prune", Method::Pruned, published.pruned)]
     {
         let made = started.outcome(method, effort.runs[0])?;
-        found.rows.extend(beside(name, &made, paper, ""));
+        findings.rows.extend(beside(name, &made, paper, ""));
         all.push((name, made));
     }
     let part = match context.full {
@@ -195,19 +195,21 @@ fn table(
         let how = effort.perturbing(variant, recipe);
         let made = started.outcome(Method::Perturbed(how), effort.runs[1])?;
         match variant {
-            Variant::Thesis => found.rows.extend(beside(name, &made, published.perturbed, part)),
-            Variant::Average | Variant::Constant | Variant::Network => found.rows.extend(alone(name, &made)),
+            Variant::Thesis => findings.rows.extend(beside(name, &made, published.perturbed, part)),
+            Variant::Average | Variant::Constant | Variant::Network => {
+                findings.rows.extend(alone(name, &made))
+            }
         }
         if let Some(last) = made.steps.last() {
             let text = format!("{name}: cosine with the average public gradient, last step");
-            found.rows.push(Row::ours(text, last.cosine));
+            findings.rows.push(Row::ours(text, last.cosine));
         }
         all.push((name, made));
     }
-    found.claims = claims(&all);
-    found.claims.extend(reading(&printed));
-    found.figures.push(figure(published.name, &all));
-    Ok(found)
+    findings.claims = claims(&all);
+    findings.claims.extend(reading(&printed));
+    findings.figures.push(figure(published.name, &all));
+    Ok(findings)
 }
 
 /// What the columns are.
@@ -256,8 +258,12 @@ fn claims(all: &[(&str, Outcome)]) -> Vec<Claim> {
         .filter_map(|(n, o)| o.dfil.map(|d| (*n, d.mean_dfil())))
         .min_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((name, value)) = lowest {
-        let found = format!("Lowest mean dFIL: {name}, {}.", format::number(value));
-        out.push(Claim::new("FIM has the smallest mean dFIL of the table.", name.starts_with("FIM"), found));
+        let sentence = format!("Lowest mean dFIL: {name}, {}.", format::number(value));
+        out.push(Claim::new(
+            "FIM has the smallest mean dFIL of the table.",
+            name.starts_with("FIM"),
+            sentence,
+        ));
     }
     out
 }

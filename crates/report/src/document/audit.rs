@@ -82,7 +82,7 @@ pub struct Audit {
     pub utility: Option<Utility>,
     /// What any attacker can guess of a chosen secret (`--secret`), and what attacks do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret: Option<super::bound::Found>,
+    pub secret: Option<super::bound::SecretBounds>,
     /// Points that were not in the training set.
     pub score: Option<Score>,
     /// Result of `--fail-above`, one for each limit.

@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "leakscope.bound/1";
 
 /// Everything that `bound` found about one secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct SecretBounds {
     /// [`SCHEMA`].
     pub schema: String,
     /// Version of Leakscope that wrote it.
@@ -68,7 +68,7 @@ pub struct Found {
     pub redact: bool,
 }
 
-impl Found {
+impl SecretBounds {
     /// Whether it tells about a table, and is for the owner of it alone.
     pub fn is_owners(&self) -> bool {
         self.counted || self.data.is_some()
@@ -179,9 +179,9 @@ pub struct Typical {
 
 impl Estimation {
     /// A bound with what it rests on.
-    pub fn of(what: &str, error: Bound, unit: &str) -> Self {
+    pub fn of(attacker: &str, error: Bound, unit: &str) -> Self {
         Self {
-            what: what.into(),
+            what: attacker.into(),
             error,
             unit: unit.into(),
             assumptions: error.theorem.assumptions().iter().map(|a| (*a).to_owned()).collect(),
@@ -245,9 +245,9 @@ pub struct MostExposed {
 
 impl MostExposed {
     /// A record and its bounds.
-    pub fn of(row: u64, distance: f64, found: &Bounds) -> Self {
-        let bounds = found.bounds.iter().map(Row::of).collect();
-        Self { row: row + 1, distance, bounds, optimal: found.optimal.clone() }
+    pub fn of(row: u64, distance: f64, table: &Bounds) -> Self {
+        let bounds = table.bounds.iter().map(Row::of).collect();
+        Self { row: row + 1, distance, bounds, optimal: table.optimal.clone() }
     }
 }
 

@@ -148,7 +148,7 @@ pub enum Scored {
 
 impl Calibration {
     /// Private training that meets a target.
-    pub fn of_training(target: Target, unknown: Unknown, found: &Solved) -> Self {
+    pub fn of_training(target: Target, unknown: Unknown, solved: &Solved) -> Self {
         Self {
             schema: SCHEMA.into(),
             target: Aim::Training(target),
@@ -157,9 +157,9 @@ impl Calibration {
                 Unknown::Rate { .. } => SolvedFor::Rate,
                 Unknown::Steps { .. } => SolvedFor::Steps,
             },
-            sigma: found.sigma,
-            training: Some(Steps { rate: found.rate, steps: found.steps, adjacency: found.adjacency }),
-            achieved: found.achieved,
+            sigma: solved.sigma,
+            training: Some(Steps { rate: solved.rate, steps: solved.steps, adjacency: solved.adjacency }),
+            achieved: solved.achieved,
             epsilon: None,
             model: None,
             noise: None,

@@ -280,7 +280,7 @@ fn closest(points: &[Point], part: Part, steps: &[u64]) -> Figure {
     let mut series = vec![];
     for &t in steps {
         let some = of(points, part, Some(t));
-        let named = |what: &str| format!("{what}, {}", counted(t));
+        let named = |attack: &str| format!("{attack}, {}", counted(t));
         series.push(limits(&named("test around the centre"), &some, LimitKind::AroundCentre));
         series.push(plays(&named("optimal attack"), &some, Guesser::Optimal));
     }

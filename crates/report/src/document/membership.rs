@@ -99,18 +99,18 @@ pub fn allowed_to_all(epsilons: &[f64], delta: f64, rate: f64) -> Option<f64> {
     };
     let mut all: Vec<(f64, f64)> = epsilons.iter().flat_map(parts).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (mut left, mut found) = (rate.clamp(0.0, 1.0) * n, delta * n);
+    let (mut left, mut hits) = (rate.clamp(0.0, 1.0) * n, delta * n);
     for (slope, length) in all {
         let used = length.min(left);
         if used <= 0.0 {
             continue;
         }
         // e^ε may be infinite where the corner is 0
-        found += if slope.is_finite() { slope * used } else { 1.0 };
+        hits += if slope.is_finite() { slope * used } else { 1.0 };
         left -= used;
     }
     // away from zero by a rounding of the sum
-    Some((found / n * (1.0 + 1e-12)).clamp(0.0, 1.0))
+    Some((hits / n * (1.0 + 1e-12)).clamp(0.0, 1.0))
 }
 
 /// Who attacks.

@@ -193,8 +193,8 @@ pub struct Claim {
 
 impl Claim {
     /// A statement and what we find.
-    pub fn new(claim: impl Into<String>, holds: bool, found: impl Into<String>) -> Self {
-        Self { claim: claim.into(), holds, found: found.into() }
+    pub fn new(claim: impl Into<String>, holds: bool, finding: impl Into<String>) -> Self {
+        Self { claim: claim.into(), holds, found: finding.into() }
     }
 }
 

@@ -16,10 +16,10 @@ pub(super) fn coarsened(h: &mut Histogram) {
     }
     let several = h.series.len() > 1;
     let together = [merged(&h.series)];
-    let found = shape(&h.series, bins, if several { 8 } else { 1 })
+    let choice = shape(&h.series, bins, if several { 8 } else { 1 })
         .map(|(by, kept)| (h.series.as_slice(), by, kept))
         .or_else(|| shape(&together, bins, 1).map(|(by, kept)| (together.as_slice(), by, kept)));
-    let (series, by, kept) = found.unwrap_or((&together, bins, 1));
+    let (series, by, kept) = choice.unwrap_or((&together, bins, 1));
     let beyond: u64 = series.iter().flat_map(|s| s.counts.iter().skip(by * kept)).sum();
     let coarse: Vec<Series> =
         series.iter().map(|s| Series { counts: folded(&s.counts, by, kept), ..s.clone() }).collect();

@@ -5,7 +5,7 @@ mod histogram;
 
 use crate::document::attack::{Attack as Attacked, Secret};
 use crate::document::audit::Audit;
-use crate::document::bound::Found;
+use crate::document::bound::SecretBounds;
 use crate::document::inversion::Inversion;
 use crate::document::net::{NetAudit, Record};
 use crate::document::text_audit::TextAudit;
@@ -53,7 +53,7 @@ impl Redact for Audit {
     }
 }
 
-impl Redact for Found {
+impl Redact for SecretBounds {
     fn number(&mut self, _: &mut Numbers) {
         if let Some(data) = &mut self.data {
             data.most_exposed = None;

@@ -1,6 +1,6 @@
 //! The verdict on attacks: what was guessed, as observed and no more.
 
-use super::{Colour, Facts, Noise, Success, Verdict, decide, plain, strong};
+use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, plain, strong};
 use crate::document::attack::{Attack, AttackResult};
 use crate::format;
 use crate::words;
@@ -49,8 +49,7 @@ fn calm_headline(a: &Attack) -> &'static str {
 /// black box would do as well against people who are not in the table.
 pub fn of_attack(a: &Attack) -> Verdict {
     let decision = decide(&facts(a));
-    let black_box = |r: &AttackResult| r.attack == Attacker::BlackBox;
-    let leaks = strongest(a, |r| !black_box(r));
+    let leaks = strongest(a, |r| !is_black_box(r));
     let mut sigmas: Vec<f64> = a.results.iter().map(|r| r.sigma).collect();
     sigmas.dedup();
     let one_noise = sigmas.iter().all(|s| Some(s) == sigmas.first());
@@ -109,24 +108,32 @@ pub fn of_attack(a: &Attack) -> Verdict {
         }
         sentences.push(first);
     }
-    let of_black_box = strongest(a, black_box);
-    if let (Some(first), Some(last)) = (of_black_box.first(), of_black_box.last()) {
-        let guessed = match one_noise {
-            true => format::share(first.accuracy.value),
-            false => format!(
-                "{} at the smallest noise and {} at the largest",
-                format::share(first.accuracy.value),
-                format::share(last.accuracy.value)
-            ),
-        };
-        sentences.push(vec![plain(format!(
-            "The black box guessed {guessed}, where guessing the most frequent value gets {}. It uses what the model says about \
-             anybody, in the table or not, so noise that protects records need not stop it.",
-            format::share(a.baseline.accuracy)
-        ))]);
-    }
+    sentences.extend(of_black_box(a, one_noise));
     sentences.push(vec![plain(
         "These are the results of particular attacks. A better attack may do better: this is no guarantee.",
     )]);
     Verdict::new(decision, head, sentences)
+}
+
+fn is_black_box(r: &AttackResult) -> bool {
+    r.attack == Attacker::BlackBox
+}
+
+/// What the black box guessed, which noise for the records need not stop.
+fn of_black_box(a: &Attack, one_noise: bool) -> Option<Vec<Span>> {
+    let attacks = strongest(a, is_black_box);
+    let (first, last) = attacks.first().zip(attacks.last())?;
+    let guessed = match one_noise {
+        true => format::share(first.accuracy.value),
+        false => format!(
+            "{} at the smallest noise and {} at the largest",
+            format::share(first.accuracy.value),
+            format::share(last.accuracy.value)
+        ),
+    };
+    Some(vec![plain(format!(
+        "The black box guessed {guessed}, where guessing the most frequent value gets {}. It uses what the model says about \
+             anybody, in the table or not, so noise that protects records need not stop it.",
+        format::share(a.baseline.accuracy)
+    ))])
 }

@@ -6,7 +6,7 @@ use super::{
     headline, in_noise, plain, strong,
 };
 use crate::document::audit::{Attribute, Audit, Duplicates, Label, Limit, SigmaSource};
-use crate::document::bound::Found;
+use crate::document::bound::SecretBounds;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
 use crate::document::tell::{Tell, Told};
@@ -57,13 +57,13 @@ pub(crate) fn estimated_of_label(audit: &Audit, label: &Label) -> Option<f64> {
 }
 
 /// What a chosen secret adds: the bound for the easiest record, and the strongest attack.
-pub(crate) fn of_secret(found: &Found) -> (Option<Success>, Option<Success>) {
-    let baseline = found.most_likely.unwrap_or(0.0);
-    let easiest = found.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
-    let success = easiest.or_else(|| found.bounds.first().map(|b| b.success));
+pub(crate) fn of_secret(bounds: &SecretBounds) -> (Option<Success>, Option<Success>) {
+    let baseline = bounds.most_likely.unwrap_or(0.0);
+    let easiest = bounds.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
+    let success = easiest.or_else(|| bounds.bounds.first().map(|b| b.success));
     let bounded = success.map(|success| Success { success, baseline });
-    let data = found.data.as_ref();
-    let played = data.into_iter().flat_map(|d| &d.attacks).filter(|a| Some(a.sigma) == found.sigma);
+    let data = bounds.data.as_ref();
+    let played = data.into_iter().flat_map(|d| &d.attacks).filter(|a| Some(a.sigma) == bounds.sigma);
     let strongest = played.map(|a| a.accuracy.value).max_by(f64::total_cmp);
     let baseline = data.map_or(baseline, |d| d.baseline);
     (bounded, strongest.map(|success| Success { success, baseline }))
@@ -86,7 +86,7 @@ fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>, Option<f64>) {
 pub(super) fn worst(told: &Told) -> f64 {
     let among =
         told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
-    among.map_or(told.worst, |s| told.worst.max(s.told()))
+    among.map_or(told.worst, |s| told.worst.max(s.told_of_two()))
 }
 
 /// What an audit prints.

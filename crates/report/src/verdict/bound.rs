@@ -3,14 +3,14 @@
 use super::audit::of_secret;
 use super::{Colour, Facts, Noise, Reservations, Success, Verdict, decide, plain, strong};
 use crate::document::attack::AttackResult;
-use crate::document::bound::{Found, FromData, Row};
+use crate::document::bound::{FromData, Row, SecretBounds};
 use crate::format;
 use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 use leakscope_core::bound::table::Optimal;
 
 /// What a page of bounds prints at the noise that was asked for; pages of curves alone have no such noise.
-pub(crate) fn facts(f: &Found) -> Facts {
+pub(crate) fn facts(f: &SecretBounds) -> Facts {
     let (bounded, observed) = of_secret(f);
     let baseline = f.most_likely.unwrap_or(0.0);
     let optimal = f.optimal.as_ref().map(|o| match o {
@@ -20,7 +20,7 @@ pub(crate) fn facts(f: &Found) -> Facts {
     let at = f.data.as_ref().and_then(|d| d.curve.iter().find(|p| Some(p.sigma) == f.sigma));
     let optimal = optimal.map(|success| Success { success, baseline });
     let stronger = |a: Option<Success>, b: Option<Success>| match (a, b) {
-        (Some(a), Some(b)) => Some(if a.told() >= b.told() { a } else { b }),
+        (Some(a), Some(b)) => Some(if a.told_of_two() >= b.told_of_two() { a } else { b }),
         (one, other) => one.or(other),
     };
     Facts {
@@ -38,7 +38,7 @@ pub(crate) fn facts(f: &Found) -> Facts {
 }
 
 /// The verdict on bounds.
-pub fn of_bound(f: &Found) -> Verdict {
+pub fn of_bound(f: &SecretBounds) -> Verdict {
     let decision = decide(&facts(f));
     if !f.said.is_empty() || f.bounds.is_empty() {
         let sentences = f.said.iter().map(|s| vec![plain(s.clone())]).collect();
@@ -85,7 +85,7 @@ pub fn of_bound(f: &Found) -> Verdict {
     Verdict::new(decision, head, sentences)
 }
 
-fn of_table(f: &Found, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span> {
+fn of_table(f: &SecretBounds, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span> {
     let worst = f.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).fold(1.0, f64::min);
     let bins = if d.binned { ", every value taken for the mean of its bin," } else { "" };
     vec![
@@ -103,7 +103,7 @@ fn of_table(f: &Found, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span>
 }
 
 /// Where an attack on the same page wins more often than the bound: what the bound covers and what not.
-fn beaten(f: &Found, d: &FromData, best: &Row) -> Option<Vec<super::Span>> {
+fn beaten(f: &SecretBounds, d: &FromData, best: &Row) -> Option<Vec<super::Span>> {
     let more = |a: &&AttackResult| Some(a.sigma) == f.sigma && a.accuracy.value > best.success;
     let attack =
         d.attacks.iter().filter(more).max_by(|a, b| a.accuracy.value.total_cmp(&b.accuracy.value))?;

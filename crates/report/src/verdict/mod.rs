@@ -94,7 +94,7 @@ pub struct Success {
 
 impl Success {
     /// The same on the scale of two equally likely possibilities: half the share of what was left to gain, above ½.
-    pub fn told(self) -> f64 {
+    pub fn told_of_two(self) -> f64 {
         let left = 1.0 - self.baseline;
         if left <= 0.0 {
             // Nothing is left to guess.
@@ -104,7 +104,7 @@ impl Success {
     }
 
     /// How many times the odds of a right guess grow by the model. Of many candidates a guess is hardly ever right, and what is
-    /// left to gain is nearly all: that [`Success::told`] grows little says little then.
+    /// left to gain is nearly all: that [`Success::told_of_two`] grows little says little then.
     pub fn odds(self) -> f64 {
         let odds = |p: f64| p / (1.0 - p);
         match (self.success <= self.baseline, self.baseline > 0.0 && self.success < 1.0) {
@@ -117,7 +117,7 @@ impl Success {
 
     /// Whether a page may be green by it: the rule of [`decide`].
     pub(crate) fn is_calm(self, protect_at: f64) -> bool {
-        self.told() <= protect_at && self.odds() <= EPSILON_CALM.exp()
+        self.told_of_two() <= protect_at && self.odds() <= EPSILON_CALM.exp()
     }
 }
 

@@ -109,7 +109,7 @@ pub fn of_training(t: &Training) -> Verdict {
 
 /// What a run promises, for somebody who does not think in ε, and what to do where that is little.
 fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
-    let mut said = vec![
+    let mut spans = vec![
         plain("The run is "),
         strong(format!(
             "({}, {})-differentially private",
@@ -119,7 +119,7 @@ fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
         plain(format!(" for every {unit}")),
     ];
     if let Some(a) = p.advantage {
-        said.extend([
+        spans.extend([
             plain(format!(
                 ": whoever knows all else and must say whether a {unit} took part, at even odds, is right at most "
             )),
@@ -127,12 +127,12 @@ fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
             plain(" of the time (a coin toss: 50%)"),
         ]);
     }
-    said.push(plain(match colour {
+    spans.push(plain(match colour {
         Colour::Green => ".",
         Colour::Amber => "; a smaller ⟨epsilon⟩ promises more.",
         Colour::Red => ", which protects nobody: train again with ⟨epsilon=1⟩ or less.",
     }));
-    said
+    spans
 }
 
 /// Why no ε is stated though the noise is secret, and what to do.
@@ -317,7 +317,7 @@ fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
             (None, TraceKind::Estimate { .. }) => " (an estimate; ⟨trace=exact⟩ gives a bound).",
         }),
     ];
-    let mut said = match &a.min_mse {
+    let mut spans = match &a.min_mse {
         Some(bound) => vec![
             plain(
                 "No unbiased reconstruction of a measured record from one noisy step has a mean squared error per value below ",
@@ -332,6 +332,6 @@ fn reconstruction(a: &NetAudit) -> Option<Vec<Span>> {
             plain(" or more"),
         ],
     };
-    said.extend(guess);
-    Some(said)
+    spans.extend(guess);
+    Some(spans)
 }

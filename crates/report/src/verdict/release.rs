@@ -232,9 +232,9 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
 }
 
 /// Values that somebody named in place of typical ones, in brackets; empty where nobody did.
-fn named_values(given: &[GivenPair]) -> String {
+fn named_values(pairs: &[GivenPair]) -> String {
     let each: Vec<String> =
-        given.iter().map(|p| format!("of {} {} or {}", p.attribute, p.from, p.to)).collect();
+        pairs.iter().map(|p| format!("of {} {} or {}", p.attribute, p.from, p.to)).collect();
     match each.is_empty() {
         true => String::new(),
         false => format!("(the values that were named: {}) ", each.join(", ")),

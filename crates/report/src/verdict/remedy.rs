@@ -81,7 +81,7 @@ pub(super) fn remedy<'a>(audit: &'a Audit, facts: &Facts) -> Remedy<'a> {
             times => needed.other(times),
         }
     }
-    let guessed = facts.bounded.into_iter().chain(facts.observed).map(Success::told);
+    let guessed = facts.bounded.into_iter().chain(facts.observed).map(Success::told_of_two);
     for p in guessed.filter(|p| *p > goal) {
         needed.other(more_noise(p, goal));
     }

@@ -23,7 +23,7 @@ pub use shapes::{Shapes, facts_at};
 
 use crate::document::attack::AttackResult;
 use crate::document::audit::{Audit, Label, Limit, Record, SigmaSource};
-use crate::document::bound::Found;
+use crate::document::bound::SecretBounds;
 use crate::document::noise::Inference;
 use crate::document::tell::{AmongAll, Told};
 use crate::words;
@@ -45,7 +45,7 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
     let k = factor(audit, sigma, releases);
     let mut a = audit.clone();
     (a.sigma, a.releases, a.sigma_source) = (sigma, releases, SigmaSource::Given);
-    a.inference.iter_mut().for_each(|found| move_inference(found, sigma / audit.sigma));
+    a.inference.iter_mut().for_each(|document| move_inference(document, sigma / audit.sigma));
     let r = &mut a.records;
     r.eta = scaled(r.eta, k);
     r.dfil = scaled(r.dfil, k * k);
@@ -102,8 +102,8 @@ pub fn audit_at(audit: &Audit, sigma: f64, releases: u32) -> Option<Audit> {
             false => words::metric_at(u, sigma).unwrap_or(f64::INFINITY),
         };
     }
-    if let Some(found) = &mut a.secret {
-        move_secret(found, sigma * (f64::from(audit.releases) / f64::from(releases)).sqrt());
+    if let Some(document) = &mut a.secret {
+        move_secret(document, sigma * (f64::from(audit.releases) / f64::from(releases)).sqrt());
     }
     Some(a)
 }
@@ -133,9 +133,9 @@ fn moved(bound: Bound, k: f64) -> Bound {
 }
 
 /// Errors of coefficients: the noise of each release alone is on them.
-fn move_inference(found: &mut Inference, times: f64) {
-    let z = normal_quantile(0.5 + 0.5 * found.level);
-    for c in &mut found.coefficients {
+fn move_inference(inference: &mut Inference, times: f64) {
+    let z = normal_quantile(0.5 + 0.5 * inference.level);
+    for c in &mut inference.coefficients {
         c.noise_error *= times;
         c.standard_error = c.sampling_error.hypot(c.noise_error);
         (c.low, c.high) = (c.estimate - z * c.standard_error, c.estimate + z * c.standard_error);
@@ -193,9 +193,9 @@ fn move_told(told: &mut Told, k: f64) {
 }
 
 /// A secret at the nearest noise on its curve that is no larger.
-fn move_secret(found: &mut Found, seen: f64) {
-    let Some(data) = &mut found.data else {
-        found.bounds.iter_mut().for_each(|b| {
+fn move_secret(bounds: &mut SecretBounds, seen: f64) {
+    let Some(data) = &mut bounds.data else {
+        bounds.bounds.iter_mut().for_each(|b| {
             b.success = 1.0;
             b.worst.iter_mut().for_each(|w| w.success = 1.0);
         });
@@ -204,8 +204,8 @@ fn move_secret(found: &mut Found, seen: f64) {
     let reached = |s: f64| s <= seen * (1.0 + SAME);
     let point = data.curve.iter().filter(|p| reached(p.sigma)).max_by(|a, b| a.sigma.total_cmp(&b.sigma));
     match point {
-        Some(point) => found.bounds.clone_from(&point.bounds),
-        None => found.bounds.iter_mut().for_each(|b| {
+        Some(point) => bounds.bounds.clone_from(&point.bounds),
+        None => bounds.bounds.iter_mut().for_each(|b| {
             b.success = 1.0;
             b.worst.iter_mut().for_each(|w| w.success = 1.0);
         }),
@@ -221,5 +221,5 @@ fn move_secret(found: &mut Found, seen: f64) {
             attack.accuracy.value = 1.0;
         }
     }
-    found.sigma = Some(seen);
+    bounds.sigma = Some(seen);
 }

@@ -235,9 +235,9 @@ fn ascending(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 fn secret(audit: &Audit) -> Option<Secret> {
-    let found = audit.secret.as_ref()?;
-    let (bounded, observed) = crate::verdict::of_secret(found);
-    let data = found.data.as_ref();
+    let bounds = audit.secret.as_ref()?;
+    let (bounded, observed) = crate::verdict::of_secret(bounds);
+    let data = bounds.data.as_ref();
     let easiest = |rows: &[crate::document::bound::Row]| {
         let worst = rows.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
         worst.or_else(|| rows.first().map(|b| b.success))

@@ -7,7 +7,7 @@ use leakscope_core::dp::{Accountant, Adjacency, account};
 use leakscope_report::account::Costs;
 use leakscope_report::attack::{self, Attack};
 use leakscope_report::balance::{self, Balance, Comparison, Step};
-use leakscope_report::bound::{self, Found};
+use leakscope_report::bound::{self, SecretBounds};
 use leakscope_report::choice::{Metric, Stopped};
 use leakscope_report::figure::{Axis, Figure, Series};
 use leakscope_report::release::{self, Ceiling, Means, Release, Stated};
@@ -133,7 +133,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
     }
 }
 
-pub(crate) fn found() -> Found {
+pub(crate) fn found() -> SecretBounds {
     let figure = Figure {
         id: "x".into(),
         title: HOSTILE.into(),
@@ -166,7 +166,7 @@ pub(crate) fn found() -> Found {
         assumptions: vec![HOSTILE.into()],
         source: HOSTILE.into(),
     };
-    Found {
+    SecretBounds {
         redact: false,
         schema: bound::SCHEMA.into(),
         leakscope: "0".into(),

@@ -327,7 +327,7 @@ pub(crate) fn reconstructed() -> InversionPictures {
     let picture = || Picture::image([2, 2, 1], &[0.0, 0.5, 1.0, 0.2], [0.0, 1.0]);
     let shown = Reconstructed {
         original: picture(),
-        found: vec![picture(), picture()],
+        reconstructions: vec![picture(), picture()],
         plis: Picture::heat([2, 2], &[0.0, 1.0, 2.0, 3.0], 3.0),
     };
     InversionPictures {

@@ -66,7 +66,7 @@ const DOCUMENTS: &[Document] = &[
     of("audit", &[REPORT, "document", "audit"], "Audit", PLAIN, Owner),
     of("balance", &[REPORT, "document", "balance"], "Balance", PLAIN, Owner),
     of("balance-model", &[REPORT, "document", "balance"], "BalancedModel", None, Owner),
-    of("bound", &[REPORT, "document", "bound"], "Found", PLAIN, Depends),
+    of("bound", &[REPORT, "document", "bound"], "SecretBounds", PLAIN, Depends),
     of("calibrate", &[REPORT, "document", "calibrate"], "Calibration", PLAIN, Depends),
     of("compare", &[REPORT, "document", "comparison"], "Comparison", PLAIN, Owner),
     of("devices", &["leakscope", "net", "device"], "Listed", PLAIN, Anybody),

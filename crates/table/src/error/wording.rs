@@ -70,8 +70,8 @@ pub(super) fn missing_columns(columns: &[(String, u64)]) -> String {
     columns.iter().map(|(name, count)| format!("`{name}` {count}")).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn more_classes(found: &[String], more: bool) -> String {
-    let list = quoted(found);
+pub(super) fn more_classes(classes: &[String], more: bool) -> String {
+    let list = quoted(classes);
     if more { format!("the classes {list} and more") } else { format!("the classes {list}") }
 }
 

@@ -258,7 +258,7 @@ impl Args {
             ("sgd", self.sgd, &[Informed]),
             ("lpips", self.lpips.is_some(), &[Inversion, Informed]),
         ];
-        let wrong = owned.iter().find(|(_, said, methods)| *said && !methods.contains(&self.method));
+        let wrong = owned.iter().find(|(_, is_set, methods)| *is_set && !methods.contains(&self.method));
         match wrong {
             None => Ok(()),
             Some((name, _, methods)) => {
@@ -318,22 +318,34 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match args.method {
         Method::Inversion => {
             let request = args.inversion()?;
-            let found = inversion::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = inversion::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
             drop(display);
-            args.run.warn(&found.document.warnings);
-            args.run.show(&to_json(&found.document), &inversion_summary(&found.document), &found.written);
+            args.run.warn(&outcome.document.warnings);
+            args.run.show(
+                &to_json(&outcome.document),
+                &inversion_summary(&outcome.document),
+                &outcome.written,
+            );
         }
         Method::Informed => {
-            let found = informed::run(&args.informed()?, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = informed::run(&args.informed()?, args.out.as_deref(), &display.hooks, &on_seed)?;
             drop(display);
-            args.run.show(&to_json(&found.document), &informed_summary(&found.document), &found.written);
+            args.run.show(
+                &to_json(&outcome.document),
+                &informed_summary(&outcome.document),
+                &outcome.written,
+            );
         }
         Method::Membership => {
             let request = args.membership()?;
-            let found = membership::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = membership::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
             drop(display);
-            args.run.warn(&found.document.warnings);
-            args.run.show(&to_json(&found.document), &membership_summary(&found.document), &found.written);
+            args.run.warn(&outcome.document.warnings);
+            args.run.show(
+                &to_json(&outcome.document),
+                &membership_summary(&outcome.document),
+                &outcome.written,
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

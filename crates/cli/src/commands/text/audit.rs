@@ -125,11 +125,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.start()?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let folder = args.output.folder(args.format)?;
-    let found = audit::run(&args.request(), folder.as_ref(), &display.hooks)?;
+    let outcome = audit::run(&args.request(), folder.as_ref(), &display.hooks)?;
     drop(display);
     let (audit, written) = match &folder {
-        Some(folder) => audit::publish(folder, found)?,
-        None => (found.audit, vec![]),
+        Some(folder) => audit::publish(folder, outcome)?,
+        None => (outcome.audit, vec![]),
     };
     args.output.run.warn(&audit.warnings);
     args.output.run.show(&owners_document(&audit), &text_audit_summary(&audit), &written);

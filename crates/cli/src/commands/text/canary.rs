@@ -96,19 +96,19 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.output.run.start()?;
     let folder = args.output.folder(RecordsFormat::Parquet)?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
-    let found = canary::run(&args.request(), &display.hooks)?;
+    let canary_document = canary::run(&args.request(), &display.hooks)?;
     drop(display);
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        folder.page(&mut pending, "canary", &canary_page(&found))?;
-        folder.text(&mut pending, "canary.json", &document(&found))?;
+        folder.page(&mut pending, "canary", &canary_page(&canary_document))?;
+        folder.text(&mut pending, "canary.json", &document(&canary_document))?;
         written = folder.publish(pending)?;
     }
-    args.output.run.warn(&found.warnings);
-    args.output.run.show(&document(&found), &canary_summary(&found), &written);
+    args.output.run.warn(&canary_document.warnings);
+    args.output.run.show(&document(&canary_document), &canary_summary(&canary_document), &written);
     if !args.output.run.quiet && args.seed.is_none() {
-        crate::note!("seed {} (drawn; give it with --seed to repeat this)", found.seed);
+        crate::note!("seed {} (drawn; give it with --seed to repeat this)", canary_document.seed);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -250,8 +250,8 @@ impl<'a> Game<'a> {
                 let along: f64 = (0..k).map(|a| g(a, first + j, trial) * g(a, p - 1, trial)).sum();
                 along / scale
             };
-            let found = self.secret.nearest(value);
-            space.guess[trial] = found.map_or(self.secret.most_probable(), |f| f.0) as u32;
+            let nearest = self.secret.nearest(value);
+            space.guess[trial] = nearest.map_or(self.secret.most_probable(), |f| f.0) as u32;
         }
     }
 }

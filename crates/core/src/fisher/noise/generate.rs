@@ -169,18 +169,18 @@ impl<'a> Generator<'a> {
         }
         let (pool, atoms) = best;
         // Where the noise is far from round, small errors of weights and directions matter: grids are refined until they do not.
-        let mut found: Option<Shaped> = None;
+        let mut best_shape: Option<Shaped> = None;
         for refined in REFINED {
             let shaped = self.at(rounded(&pool, &atoms, refined), lower_bound)?;
             let close = shaped.cost <= (1.0 + gap) * shaped.lower_bound;
-            if found.as_ref().is_none_or(|best| shaped.cost < best.cost) {
-                found = Some(shaped);
+            if best_shape.as_ref().is_none_or(|best| shaped.cost < best.cost) {
+                best_shape = Some(shaped);
             }
             if close {
                 break;
             }
         }
-        match found {
+        match best_shape {
             Some(shaped) => Ok(Shaped { rounds, ..shaped }),
             None => self.closed_form(),
         }

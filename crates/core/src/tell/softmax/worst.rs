@@ -5,7 +5,7 @@ use crate::Result;
 use crate::rows::Rows;
 use crate::tell::glance::Limits;
 use crate::tell::refit::Refit;
-use crate::tell::worst::{Certainty, Told, jobs, placed, records, summed_up};
+use crate::tell::worst::{Certainty, Separation, jobs, placed, records, summed_up};
 use crate::tell::{Candidate, Question};
 
 /// Records that are refitted together.
@@ -20,12 +20,12 @@ pub(super) fn ask(
     question: &Question,
     refits: usize,
     releases: u32,
-) -> Result<Told> {
+) -> Result<Separation> {
     let candidates = question.candidates(models.units.len())?;
     let mut limits = first_look(rows, models, &candidates)?;
     let refitted = refine(rows, models, &candidates, &mut limits, refits)?;
     let told = summed_up(&limits, candidates.len(), releases)?;
-    Ok(Told { refitted, ..told })
+    Ok(Separation { refitted, ..told })
 }
 
 /// The largest distance of two candidates, from models with their errors; `None` shows for certain.

@@ -284,19 +284,7 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     let started = Instant::now();
     let (known, learn, targets) = (request.known, request.learn, request.targets);
     let (n, d) = (pool.len(), pool.shape.len());
-    if known + learn + targets > n {
-        let message = format!(
-            "{known} known, {learn} to learn from and {targets} to attack are {} records, and there are {n} of these classes",
-            known + learn + targets
-        );
-        return Err(Failure::option("learn", message));
-    }
-    if learn < d {
-        let message = format!(
-            "{learn}: expected at least {d}, as many targets as a record has values, which are the outputs of the map"
-        );
-        return Err(Failure::option("learn", message));
-    }
+    check_counts((known, learn, targets), n, d)?;
     let lpips = request.lpips.as_deref().map(|file| lpips(file, pool.shape)).transpose()?;
     let model = Models::new(request, (pool.shape, pool.outputs), seed)?;
     let all = pool.part(known, learn + targets);
@@ -317,28 +305,14 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
         let (a, b, kept) = projected(&train, &test, COMPONENTS)?;
         (train, test, components) = (a, b, Some(kept as u64));
     }
-    let mut found =
-        vec![(Adversary::Labels, by_label(&train, &test)?), (Adversary::Ridge, by_ridge(&train, &test)?)];
-    if request.epochs > 0 {
-        let how = Learning {
-            epochs: request.epochs,
-            learning_rate: request.attack_lr,
-            weight_decay: request.attack_decay,
-            seed,
-        };
-        let watch = |done: u64, steps: u64| {
-            hooks.report(Stage::Steps, done, steps);
-            !hooks.interrupted()
-        };
-        found.push((Adversary::Network, by_network(&train, &test, &how, &watch)?));
-    }
+    let guesses = guesses(request, &train, &test, seed, hooks)?;
     if hooks.interrupted() {
         return Err(Failure::Interrupted);
     }
     let range = Range { low: pool.range[0], high: pool.range[1] };
-    let attacks: Vec<InformedAttack> = found
+    let attacks: Vec<InformedAttack> = guesses
         .iter()
-        .map(|(who, f)| judged(*who, (f, &found[0].1), &test, pool, (range, seed, lpips.as_ref())))
+        .map(|(who, f)| judged(*who, (f, &guesses[0].1), &test, pool, (range, seed, lpips.as_ref())))
         .collect::<Result<_>>()?;
     let document = Informed {
         schema: SCHEMA.into(),
@@ -368,12 +342,56 @@ fn attacked(request: &InformedRequest, pool: &Pool, seed: u64, hooks: &Hooks) ->
     };
     let document = crate::output::complete(document)?;
     let pictures = if request.pictures {
-        pictures(&document, &found, &test.records, pool)
+        pictures(&document, &guesses, &test.records, pool)
     } else {
         InformedPictures::new()
     };
-    let reconstructions = found.into_iter().flat_map(|(_, f)| f).collect();
+    let reconstructions = guesses.into_iter().flat_map(|(_, f)| f).collect();
     Ok(InformedOutcome { document, pictures, reconstructions, targets: test.records, written: vec![] })
+}
+
+/// Whether there are records enough, and targets enough to learn the map from.
+fn check_counts((known, learn, targets): (usize, usize, usize), n: usize, d: usize) -> Result<()> {
+    if known + learn + targets > n {
+        let message = format!(
+            "{known} known, {learn} to learn from and {targets} to attack are {} records, and there are {n} of these classes",
+            known + learn + targets
+        );
+        return Err(Failure::option("learn", message));
+    }
+    if learn < d {
+        let message = format!(
+            "{learn}: expected at least {d}, as many targets as a record has values, which are the outputs of the map"
+        );
+        return Err(Failure::option("learn", message));
+    }
+    Ok(())
+}
+
+/// What each adversary takes the targets to be; the labels' own means first.
+fn guesses(
+    request: &InformedRequest,
+    train: &Examples,
+    test: &Examples,
+    seed: u64,
+    hooks: &Hooks,
+) -> Result<Vec<(Adversary, Vec<f64>)>> {
+    let mut guesses =
+        vec![(Adversary::Labels, by_label(train, test)?), (Adversary::Ridge, by_ridge(train, test)?)];
+    if request.epochs > 0 {
+        let how = Learning {
+            epochs: request.epochs,
+            learning_rate: request.attack_lr,
+            weight_decay: request.attack_decay,
+            seed,
+        };
+        let watch = |done: u64, steps: u64| {
+            hooks.report(Stage::Steps, done, steps);
+            !hooks.interrupted()
+        };
+        guesses.push((Adversary::Network, by_network(train, test, &how, &watch)?));
+    }
+    Ok(guesses)
 }
 
 /// What was released of some models: the parameters that were trained.
@@ -399,13 +417,13 @@ fn spread(records: &[f64], d: usize) -> f64 {
 
 fn judged(
     adversary: Adversary,
-    (found, by_label): (&[f64], &[f64]),
+    (guesses, by_label): (&[f64], &[f64]),
     test: &Examples,
     pool: &Pool,
     (range, seed, lpips): (Range, u64, Option<&Lpips>),
 ) -> Result<InformedAttack> {
     let (d, k) = (pool.shape.len(), pool.outputs);
-    let pairs = || test.records.chunks_exact(d).zip(found.chunks_exact(d));
+    let pairs = || test.records.chunks_exact(d).zip(guesses.chunks_exact(d));
     let each: Vec<Quality> =
         pairs().map(|(r, f)| quality(pool.shape, r, f, range)).collect::<std::result::Result<_, _>>()?;
     let all = |of: fn(&Quality) -> Option<f64>| -> Vec<f64> { each.iter().filter_map(of).collect() };
@@ -482,7 +500,7 @@ fn epsilon(request: &InformedRequest, model: &Models, records: usize) -> Result<
 
 fn pictures(
     document: &Informed,
-    found: &[(Adversary, Vec<f64>)],
+    guesses: &[(Adversary, Vec<f64>)],
     records: &[f64],
     pool: &Pool,
 ) -> InformedPictures {
@@ -491,7 +509,7 @@ fn pictures(
     let of = |target: &u64| {
         let row = |values: &[f64]| Picture::image(shape, &values[*target as usize * d..][..d], pool.range);
         let all: Option<Vec<Picture>> =
-            std::iter::once(row(records)).chain(found.iter().map(|(_, f)| row(f))).collect();
+            std::iter::once(row(records)).chain(guesses.iter().map(|(_, f)| row(f))).collect();
         all.map(|all| (*target, all))
     };
     document.shown.iter().filter_map(of).collect()

@@ -232,7 +232,7 @@ pub struct InversionOutcome {
 
 /// What is attacked where no records are known.
 #[derive(Debug)]
-pub enum Given<T> {
+pub enum Update<T> {
     /// A gradient, in the order of the network's tensors.
     Gradient(Vec<T>),
     /// Weights after local steps.
@@ -261,8 +261,8 @@ fn run_in<T: Real>(
 ) -> Result<InversionOutcome> {
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
     let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
-    let given = match (&request.gradient, &request.after) {
-        (Some(file), _) => Some(Given::Gradient(read_gradient(&subject.model.net, file)?)),
+    let update = match (&request.gradient, &request.after) {
+        (Some(file), _) => Some(Update::Gradient(read_gradient(&subject.model.net, file)?)),
         (None, Some(folder)) => {
             let after = Model::<T>::open(folder, "after", request.device)?;
             if after.net.spec() != subject.model.net.spec() {
@@ -270,7 +270,7 @@ fn run_in<T: Real>(
                     "it is another network than that of ⟨model⟩: give the same one after some steps";
                 return Err(Failure::option("after", message));
             }
-            Some(Given::After(after.net.parameters()?))
+            Some(Update::After(after.net.parameters()?))
         }
         (None, None) => None,
     };
@@ -286,7 +286,7 @@ fn run_in<T: Real>(
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let drawn = request.seed.is_none();
     let request = InversionRequest { seed: Some(seed), ..request.clone() };
-    let mut outcome = attack(&request, subject, given, hooks)?;
+    let mut outcome = attack(&request, subject, update, hooks)?;
     if drawn {
         on_seed(seed);
     }
@@ -311,13 +311,13 @@ pub fn write(outcome: &InversionOutcome, out: &Path, format: RecordsFormat) -> R
 pub fn attack<T: Real>(
     request: &InversionRequest,
     subject: Subject<T>,
-    given: Option<Given<T>>,
+    update: Option<Update<T>>,
     hooks: &Hooks,
 ) -> Result<InversionOutcome> {
     request.check()?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    match (given, &subject.records) {
-        (Some(given), _) => of_given(request, &subject.model, given, seed, hooks),
+    match (update, &subject.records) {
+        (Some(update), _) => of_given(request, &subject.model, update, seed, hooks),
         (None, Some(records)) => of_records(request, &subject.model, records, seed, hooks),
         (None, None) => {
             Err(Failure::option("data", "give the records whose gradients are attacked, or ⟨gradient⟩"))
@@ -380,7 +380,7 @@ fn of_records<T: Real>(
             LabelChoice::Known => s,
             LabelChoice::Recover | LabelChoice::Try => Sight { labels: None, ..s },
         };
-        let (found, first) = match request.local_steps {
+        let (reconstructions, first) = match request.local_steps {
             None => {
                 let sights = gradients(net, &records.data, &batches, mechanism, seed)?;
                 let sights: Vec<Sight<T>> = sights.into_iter().map(hidden).collect();
@@ -389,18 +389,18 @@ fn of_records<T: Real>(
                 (invert(net, &sights, &how, &watch)?, first)
             }
             Some(steps) => {
-                let mut found = Vec::new();
+                let mut reconstructions = Vec::new();
                 for batch in &batches {
                     let (half, sight) = local_steps(net, &records.data, batch, steps, request.local_lr)?;
-                    found.extend(invert(&half, &[hidden(sight)], &how, &watch)?);
+                    reconstructions.extend(invert(&half, &[hidden(sight)], &how, &watch)?);
                 }
-                (found, vec![None; batches.len()])
+                (reconstructions, vec![None; batches.len()])
             }
         };
         if hooks.interrupted() {
             return Err(Failure::Interrupted);
         }
-        let matched = matched(&attacks, &found, request.batch);
+        let matched = matched(&attacks, &reconstructions, request.batch);
         levels.push(level(&mut attacks, mechanism, &matched, &first, request.labels != LabelChoice::Known)?);
     }
     let settings =
@@ -471,11 +471,11 @@ fn read_gradient<T: Real>(net: &Network<T>, file: &Path) -> Result<Vec<T>> {
 fn of_given<T: Real>(
     request: &InversionRequest,
     model: &Model<T>,
-    given: Given<T>,
+    update: Update<T>,
     seed: u64,
     hooks: &Hooks,
 ) -> Result<InversionOutcome> {
-    let flag = if matches!(given, Given::Gradient(_)) { "gradient" } else { "after" };
+    let flag = if matches!(update, Update::Gradient(_)) { "gradient" } else { "after" };
     let named = |e: leakscope_net::Error| Failure::option(flag, e);
     let clip = request.release.clip()?.unwrap_or_else(|| clip_of(model.training.as_ref()));
     let scale = model.training.as_ref().map(|t| t.data.normalize);
@@ -487,9 +487,9 @@ fn of_given<T: Real>(
     let how =
         Inversion { objective: objective(request.objective, mechanism), ..request.how(range, clip, seed) };
     let half;
-    let (net, gradient) = match given {
-        Given::Gradient(gradient) => (&model.net, gradient),
-        Given::After(after) => {
+    let (net, gradient) = match update {
+        Update::Gradient(gradient) => (&model.net, gradient),
+        Update::After(after) => {
             let (middle, moved) = half_way(&model.net, &after).map_err(named)?;
             half = middle;
             (&half, moved)
@@ -509,7 +509,7 @@ fn of_given<T: Real>(
         hooks.report(Stage::Records, done.min(steps), steps);
         !hooks.interrupted()
     };
-    let mut found = invert(net, std::slice::from_ref(&sight), &how, &watch)?.remove(0);
+    let mut reconstruction = invert(net, std::slice::from_ref(&sight), &how, &watch)?.remove(0);
     if hooks.interrupted() {
         return Err(Failure::Interrupted);
     }
@@ -518,12 +518,12 @@ fn of_given<T: Real>(
     if let Some(guess) = first_layer(net, &sight)? {
         let labels = recovered_labels(net, &sight)?;
         let cosine = super::levels::cosine(net, &sight, &guess, &labels)?;
-        if cosine > found.cosine {
+        if cosine > reconstruction.cosine {
             first = true;
-            (found.records, found.cosine) = (guess, cosine);
+            (reconstruction.records, reconstruction.cosine) = (guess, cosine);
         }
     }
     let settings = settings(request, clip, range, &how);
     let seconds = started.elapsed().as_secs_f64();
-    showing::of_given(request, model, found, first, settings, (seed, seconds))
+    showing::of_given(request, model, reconstruction, first, settings, (seed, seconds))
 }

@@ -30,7 +30,7 @@ pub(super) struct Attacks {
     /// At σ = 1.
     pub(super) leaks: Vec<RecordLeak>,
     /// By level and record.
-    pub(super) found: Vec<Vec<Outcome>>,
+    pub(super) outcomes: Vec<Vec<Outcome>>,
     /// By level and record.
     pub(super) guesses: Vec<Vec<Vec<f64>>>,
     pub(super) spread: f64,
@@ -67,9 +67,9 @@ impl Attacks {
             d if d <= FEW => Trace::Exact,
             _ => Trace::Estimate { probes: PROBES, probe: Probe::Rademacher },
         };
-        let what =
+        let measures =
             Measure { trace, plis: Plis::Elements, signal: Signal::Raw, ..Measure::new(clip, 1.0, seed) };
-        let leaks = measure(net, &records.data, ids, &what)?;
+        let leaks = measure(net, &records.data, ids, &measures)?;
         let variances = variances(&originals);
         let label = |i: &usize| records.data.label(*i).iter().map(|v| v.to_f64()).collect();
         let mut rng = Generator::new(seed, Purpose::Attack, 0);
@@ -83,7 +83,7 @@ impl Attacks {
             ids: ids.to_vec(),
             originals,
             leaks,
-            found: vec![],
+            outcomes: vec![],
             guesses: vec![],
             variances,
             range,
@@ -134,10 +134,10 @@ fn variances(records: &[Vec<f64>]) -> Vec<f64> {
 }
 
 /// Reconstructions by record. Which of a batch is which, a gradient does not say: pairs that are closest go together.
-pub(super) fn matched(attacks: &Attacks, found: &[Reconstruction], batch: usize) -> Vec<Guess> {
+pub(super) fn matched(attacks: &Attacks, reconstructions: &[Reconstruction], batch: usize) -> Vec<Guess> {
     let d = attacks.originals.first().map_or(1, Vec::len);
     let mut out = Vec::with_capacity(attacks.ids.len());
-    for (group, f) in found.iter().enumerate() {
+    for (group, f) in reconstructions.iter().enumerate() {
         let k = f.labels.len() / batch;
         let own = &attacks.originals[group * batch..][..batch];
         let guess = |j: usize| &f.records[j * d..][..d];
@@ -216,7 +216,7 @@ pub(super) fn level(
         cramer_rao: attacks.cramer_rao(mechanism.sigma),
         van_trees: attacks.van_trees(mechanism.sigma),
     };
-    attacks.found.push(outcomes);
+    attacks.outcomes.push(outcomes);
     attacks.guesses.push(guesses.iter().map(|g| g.values.clone()).collect());
     Ok(level)
 }

@@ -243,10 +243,10 @@ fn attacked<T: Real>(
     let (inside, outside) = (chosen(members.data.len(), 1), chosen(others.len(), 2));
     let pool = joined(model.net.input(), members, &inside, others, &outside)?;
     let (k, n) = (inside.len(), pool.len());
-    let found = signals(&model.net, &pool)?;
+    let signals_of_pool = signals(&model.net, &pool)?;
     let mut scores: Vec<(MembershipAttacker, Vec<f64>)> = vec![
-        (MembershipAttacker::Loss, found.losses.iter().map(|l| -l).collect()),
-        (MembershipAttacker::GradientNorm, found.norms.iter().map(|g| -g).collect()),
+        (MembershipAttacker::Loss, signals_of_pool.losses.iter().map(|l| -l).collect()),
+        (MembershipAttacker::GradientNorm, signals_of_pool.norms.iter().map(|g| -g).collect()),
     ];
     let watch = |total: u64| {
         move |done: u64| {
@@ -260,7 +260,7 @@ fn attacked<T: Real>(
         if hooks.interrupted() {
             return Err(Failure::Interrupted);
         }
-        scores.push((MembershipAttacker::Lira, lira(&found.confidences, &all)?));
+        scores.push((MembershipAttacker::Lira, lira(&signals_of_pool.confidences, &all)?));
     }
     let promise = model.training.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
     let promise = promise.map(|p| Stated { epsilon: p.epsilon, delta: p.delta });
@@ -305,7 +305,7 @@ fn attacked<T: Real>(
         redact: request.redact,
     };
     let document = crate::output::complete(document)?;
-    let tables = table(&scores, (&found, each.as_deref()), members, (&inside, &outside))?;
+    let tables = table(&scores, (&signals_of_pool, each.as_deref()), members, (&inside, &outside))?;
     Ok(MembershipOutcome { document, tables, written: vec![] })
 }
 
@@ -466,7 +466,7 @@ fn remarks<T: Real>(
 
 fn table<T: Real>(
     scores: &[(MembershipAttacker, Vec<f64>)],
-    (found, own): (&Signals, Option<&[f64]>),
+    (signals, own): (&Signals, Option<&[f64]>),
     members: &Records<T>,
     (inside, outside): (&[usize], &[usize]),
 ) -> Result<Vec<Arc<Results>>> {
@@ -480,7 +480,7 @@ fn table<T: Real>(
     let ids = inside.iter().map(|&i| (members.names.of(i), 1.0));
     let ids = ids.chain(outside.iter().map(|&i| (format!("test {i}"), 0.0)));
     for (i, (id, member)) in ids.enumerate() {
-        let mut row = vec![member, found.losses[i], found.norms[i]];
+        let mut row = vec![member, signals.losses[i], signals.norms[i]];
         row.extend(lira.map(|s| s[i]));
         // others took no part, and have no account
         row.extend(own.map(|e| e.get(i).copied().unwrap_or(f64::NAN)));

@@ -27,7 +27,7 @@ pub(super) fn of_records<T: Real>(
 ) -> Result<InversionOutcome> {
     let n = attacks.ids.len();
     let mut order: Vec<usize> = (0..n).collect();
-    let best = |i: usize| attacks.found.first().map_or(0.0, |f| f[i].ssim.map_or(-f[i].mse, |s| s));
+    let best = |i: usize| attacks.outcomes.first().map_or(0.0, |f| f[i].ssim.map_or(-f[i].mse, |s| s));
     order.sort_by(|&a, &b| best(b).total_cmp(&best(a)).then(a.cmp(&b)));
     let ends: Vec<usize> = order
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn of_records<T: Real>(
         label: records.names.short_label(&records.data, attacks.ids[i], loss),
         plis: attacks.plis(i),
         dfil: attacks.dfil(i),
-        found: attacks.found.iter().map(|level| level[i]).collect(),
+        found: attacks.outcomes.iter().map(|level| level[i]).collect(),
     };
     let document = Inversion {
         schema: SCHEMA.into(),
@@ -106,7 +106,7 @@ fn columns(levels: &[Level]) -> Vec<String> {
 fn numbers(attacks: &Attacks, i: usize) -> Vec<f64> {
     let leak = &attacks.leaks[i];
     let mut out = vec![leak.loss, leak.gradient_norm, attacks.plis(i), attacks.dfil(i)];
-    for level in &attacks.found {
+    for level in &attacks.outcomes {
         let o = level[i];
         let maybe = |v: Option<f64>| v.unwrap_or(f64::NAN);
         out.extend([o.mse, maybe(o.psnr), maybe(o.ssim), maybe(o.haar_psi), o.cosine]);
@@ -117,7 +117,7 @@ fn numbers(attacks: &Attacks, i: usize) -> Vec<f64> {
 
 /// PLIS, dFIL and similarity of every record at the first level.
 fn points(attacks: &Attacks) -> Vec<[f64; 3]> {
-    let Some(first) = attacks.found.first() else { return vec![] };
+    let Some(first) = attacks.outcomes.first() else { return vec![] };
     let each = |(i, o): (usize, &leakscope_report::inversion::Outcome)| {
         [attacks.plis(i), attacks.dfil(i), o.ssim.unwrap_or(o.mse)]
     };
@@ -137,7 +137,7 @@ fn pictures(attacks: &Attacks, ends: &[usize], shape: Shape, range: [f64; 2]) ->
         let most = heat.iter().copied().fold(0.0, f64::max);
         let shown = Reconstructed {
             original: image(&attacks.originals[i]),
-            found: attacks.guesses.iter().map(|level| image(&level[i])).collect(),
+            reconstructions: attacks.guesses.iter().map(|level| image(&level[i])).collect(),
             plis: Picture::heat([height, width], &heat, most),
         };
         out.records.insert(attacks.ids[i] as u64, shown);
@@ -148,7 +148,7 @@ fn pictures(attacks: &Attacks, ends: &[usize], shape: Shape, range: [f64; 2]) ->
 pub(super) fn of_given<T: Real>(
     request: &InversionRequest,
     model: &Model<T>,
-    found: Reconstruction,
+    reconstruction: Reconstruction,
     first_layer: bool,
     settings: Settings,
     (seed, seconds): (u64, f64),
@@ -169,8 +169,8 @@ pub(super) fn of_given<T: Real>(
         spread: 0.0,
         levels: vec![],
         given: Some(Given {
-            cosine: found.cosine,
-            labels: found.labels.chunks(k).map(class).collect(),
+            cosine: reconstruction.cosine,
+            labels: reconstruction.labels.chunks(k).map(class).collect(),
             first_layer,
             file: None,
         }),
@@ -184,16 +184,16 @@ pub(super) fn of_given<T: Real>(
     let document = crate::output::complete(document)?;
     let mut pictures = InversionPictures::default();
     if let (true, Shape::Image(shape)) = (request.pictures, model.net.input()) {
-        for (i, values) in found.records.chunks(model.net.input().len()).enumerate() {
-            let found = vec![Picture::image(shape, values, range)];
-            pictures.records.insert(i as u64, Reconstructed { found, ..Reconstructed::default() });
+        for (i, values) in reconstruction.records.chunks(model.net.input().len()).enumerate() {
+            let reconstructions = vec![Picture::image(shape, values, range)];
+            pictures.records.insert(i as u64, Reconstructed { reconstructions, ..Reconstructed::default() });
         }
     }
     Ok(InversionOutcome {
         document,
         pictures,
         tables: vec![],
-        reconstructions: found.records,
+        reconstructions: reconstruction.records,
         records: vec![],
         written: vec![],
     })
@@ -204,14 +204,14 @@ pub(super) fn write(outcome: &mut InversionOutcome, folder: &Folder) -> Result<V
     let mut pending = Pending::default();
     write_tables(folder, &mut pending, &outcome.tables)?;
     outcome.document.tables = pending.table_names();
-    if let Some(given) = &mut outcome.document.given {
+    if let Some(attacked) = &mut outcome.document.given {
         let name = "reconstruction.safetensors";
         let mut file = Tensors::default();
         let mut shape = vec![outcome.document.attack.batch as usize];
         shape.extend(outcome.document.network.input.iter().map(|d| *d as usize));
         file.insert("x", &shape, &outcome.reconstructions);
         folder.file(&mut pending, name, &file.to_bytes()?)?;
-        given.file = Some(name.into());
+        attacked.file = Some(name.into());
     }
     folder.text(&mut pending, "inversion.json", &to_json(&outcome.document))?;
     folder.page(&mut pending, "inversion", &inversion_page(&outcome.document, &outcome.pictures))?;

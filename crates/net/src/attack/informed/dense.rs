@@ -144,16 +144,16 @@ impl Dense {
         self.layers[self.layers.len() - 1].outputs
     }
 
-    fn check(&self, rest: &Rest, what: [&'static str; 2]) -> Result<usize> {
+    fn check(&self, rest: &Rest, names: [&'static str; 2]) -> Result<usize> {
         let (d, k) = (self.inputs(), self.outputs());
         let n = rest.x.len() / d.max(1);
         if n == 0 {
             return Err(Error::Empty);
         }
-        check_len(what[0], rest.x.len(), n * d)?;
-        check_len(what[1], rest.y.len(), n * k)?;
-        check_finite(what[0], &rest.x)?;
-        check_finite(what[1], &rest.y)?;
+        check_len(names[0], rest.x.len(), n * d)?;
+        check_len(names[1], rest.y.len(), n * k)?;
+        check_finite(names[0], &rest.x)?;
+        check_finite(names[1], &rest.y)?;
         check_finite("the start", &self.start)?;
         check_len("the trained parameters", self.trained.len(), self.parameters())?;
         self.clip.check()?;

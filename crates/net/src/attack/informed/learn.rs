@@ -62,13 +62,13 @@ impl Examples {
         if self.count == 0 || widths.contains(&0) {
             return Err(Error::Empty);
         }
-        for (what, values, w) in [
+        for (name, values, w) in [
             ("the parameters of the models", &self.features, widths[0]),
             ("the labels of the targets", &self.labels, widths[1]),
             ("the targets", &self.records, widths[2]),
         ] {
-            check_len(what, values.len(), self.count * w)?;
-            check_finite(what, values)?;
+            check_len(name, values.len(), self.count * w)?;
+            check_finite(name, values)?;
         }
         Ok(widths)
     }
@@ -88,12 +88,12 @@ impl Examples {
 fn fit(train: &Examples, test: &Examples) -> Result<[usize; 3]> {
     let widths = train.check()?;
     let others = test.check()?;
-    for (what, a, b) in [
+    for (name, a, b) in [
         ("the parameters of a tested model", others[0], widths[0]),
         ("the label of a tested target", others[1], widths[1]),
         ("a tested target", others[2], widths[2]),
     ] {
-        check_len(what, a, b)?;
+        check_len(name, a, b)?;
     }
     check(
         train.count >= widths[2],
@@ -182,7 +182,7 @@ pub fn by_ridge(train: &Examples, test: &Examples) -> Result<Vec<f64>> {
         let gather = |from: &[f64], rows: &[usize], w: usize| -> Vec<f64> {
             rows.iter().flat_map(|&i| &from[i * w..][..w]).copied().collect()
         };
-        let found = match rows.len() {
+        let guesses = match rows.len() {
             0..=9 => mean.repeat(wanted.len()),
             n => {
                 let (learned, held) = rows.split_at(n - n / 10);
@@ -193,8 +193,8 @@ pub fn by_ridge(train: &Examples, test: &Examples) -> Result<Vec<f64>> {
                 let gram = Gram::new(&gather(&x, learned, p), &off(learned), p, d);
                 let (held_x, held_y) = (gather(&x, held, p), off(held));
                 let error = |penalty: f64| -> Result<f64> {
-                    let found = gram.predict(penalty, &held_x)?;
-                    Ok(found.iter().zip(&held_y).map(|(a, b)| (a - b).powi(2)).sum())
+                    let guesses = gram.predict(penalty, &held_x)?;
+                    Ok(guesses.iter().zip(&held_y).map(|(a, b)| (a - b).powi(2)).sum())
                 };
                 let mut best = (f64::INFINITY, PENALTIES[0]);
                 for penalty in PENALTIES {
@@ -204,11 +204,11 @@ pub fn by_ridge(train: &Examples, test: &Examples) -> Result<Vec<f64>> {
                     }
                 }
                 let gram = Gram::new(&gather(&x, &rows, p), &off(&rows), p, d);
-                let found = gram.predict(best.1, &gather(&t, &wanted, p))?;
-                found.iter().zip(mean.iter().cycle()).map(|(v, m)| v + m).collect()
+                let guesses = gram.predict(best.1, &gather(&t, &wanted, p))?;
+                guesses.iter().zip(mean.iter().cycle()).map(|(v, m)| v + m).collect()
             }
         };
-        for (&i, row) in wanted.iter().zip(found.chunks_exact(d)) {
+        for (&i, row) in wanted.iter().zip(guesses.chunks_exact(d)) {
             out[i * d..][..d].copy_from_slice(row);
         }
     }
@@ -295,8 +295,8 @@ pub fn by_network(
             break;
         }
     }
-    let found = predict(trainer.network(), &single(standard.apply(&joined(test))))?;
-    Ok((0..found.len()).flat_map(|i| found.outputs(i).to_vec()).collect())
+    let predictions = predict(trainer.network(), &single(standard.apply(&joined(test))))?;
+    Ok((0..predictions.len()).flat_map(|i| predictions.outputs(i).to_vec()).collect())
 }
 
 #[cfg(test)]

@@ -67,11 +67,11 @@ pub(crate) fn invert_generic<T: Real>(
 ) -> Result<Vec<Reconstruction>> {
     let trained = net.trained();
     // what is frozen was not released
-    let seen = |s: &Sight<T>| {
+    let trained_part = |s: &Sight<T>| {
         let gradient = s.gradient.iter().zip(&trained).map(|(&v, t)| if *t { v } else { T::ZERO }).collect();
         Sight { gradient, ..s.clone() }
     };
-    let sights: Vec<Sight<T>> = sights.iter().map(seen).collect();
+    let sights: Vec<Sight<T>> = sights.iter().map(trained_part).collect();
     let mut tasks = Vec::new();
     for (number, sight) in sights.iter().enumerate() {
         for labels in candidates(net, sight, how.labels)? {
@@ -82,10 +82,10 @@ pub(crate) fn invert_generic<T: Real>(
     let (workers, progress) =
         (Workers::of(net), Progress { done: AtomicU64::new(0), stopped: AtomicBool::new(false), watch });
     let mut best: Vec<Option<Reconstruction>> = vec![None; sights.len()];
-    let mut keep = |number: usize, found: Reconstruction| {
+    let mut keep = |number: usize, reconstruction: Reconstruction| {
         let place = &mut best[number];
-        if place.as_ref().is_none_or(|b| found.cost < b.cost) {
-            *place = Some(found);
+        if place.as_ref().is_none_or(|b| reconstruction.cost < b.cost) {
+            *place = Some(reconstruction);
         }
     };
     let (singles, groups): (Vec<usize>, Vec<usize>) =
@@ -95,8 +95,8 @@ pub(crate) fn invert_generic<T: Real>(
             let piece: Vec<&Task<'_, T>> = piece.iter().map(|&i| &tasks[i]).collect();
             descend(net, dev, &piece, how, &progress)
         })?;
-        for (i, found) in numbers.into_iter().zip(parts.into_iter().flatten()) {
-            keep(tasks[i].number, found);
+        for (i, reconstruction) in numbers.into_iter().zip(parts.into_iter().flatten()) {
+            keep(tasks[i].number, reconstruction);
         }
     }
     best.into_iter().map(|b| b.ok_or(Error::Empty)).collect()
@@ -143,16 +143,16 @@ fn descend<T: Real>(
     }
     let moments = || vec![0.0; x.len()];
     let mut guess = Guess { first: moments(), second: moments(), x: x.clone() };
-    let seen = Seen::new(net, dev, tasks);
+    let sights = Sights::new(net, dev, tasks);
     for step in 0..how.iterations {
-        let at = evaluate(net, dev, tasks, &seen, &guess.x, how)?;
+        let at = evaluate(net, dev, tasks, &sights, &guess.x, how)?;
         guess.step(step, &at.slope, how);
         if step % LOOK == LOOK - 1 && !progress.goes_on((LOOK * tasks.len()) as u64) {
             break;
         }
     }
-    let end = evaluate(net, dev, tasks, &seen, &guess.x, how)?;
-    dev.put(seen.arrays);
+    let end = evaluate(net, dev, tasks, &sights, &guess.x, how)?;
+    dev.put(sights.arrays);
     let mut out = Vec::with_capacity(tasks.len());
     let mut from = 0;
     for (i, task) in tasks.iter().enumerate() {
@@ -193,12 +193,12 @@ impl Guess {
 }
 
 /// What was seen, on the device: the arrays of all tasks, and their norms.
-struct Seen<T> {
+struct Sights<T> {
     arrays: Buf<T>,
     norms: Vec<f64>,
 }
 
-impl<T: Real> Seen<T> {
+impl<T: Real> Sights<T> {
     fn new(net: &Network<T>, dev: &mut Device<T>, tasks: &[&Task<'_, T>]) -> Self {
         let all: Vec<&[T]> = tasks.iter().map(|t| t.sight.gradient.as_slice()).collect();
         let norm = |v: &&[T]| v.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt();
@@ -211,7 +211,7 @@ fn evaluate<T: Real>(
     net: &Network<T>,
     dev: &mut Device<T>,
     tasks: &[&Task<'_, T>],
-    seen: &Seen<T>,
+    sights: &Sights<T>,
     x: &[f64],
     how: &Inversion,
 ) -> Result<Evaluation> {
@@ -230,8 +230,8 @@ fn evaluate<T: Real>(
     let primal = net.primal(dev, batch, Label::Public, None);
     let (norms, _) = primal.norms(dev, &numbers)?;
     let mut out = match tasks {
-        [task] if task.sight.records > 1 => of_sum(net, dev, &primal, &norms, seen, how)?,
-        _ => of_each(net, dev, &primal, &norms, seen, how)?,
+        [task] if task.sight.records > 1 => of_sum(net, dev, &primal, &norms, sights, how)?,
+        _ => of_each(net, dev, &primal, &norms, sights, how)?,
     };
     primal.recycle(dev);
     if how.total_variation > 0.0 {
@@ -254,15 +254,15 @@ fn of_each<T: Real>(
     dev: &mut Device<T>,
     primal: &Primal<T>,
     norms: &[f64],
-    seen: &Seen<T>,
+    sights: &Sights<T>,
     how: &Inversion,
 ) -> Result<Evaluation> {
     let n = norms.len();
-    let products = net.along(dev, primal, &seen.arrays, n);
+    let products = net.along(dev, primal, &sights.arrays, n);
     let products = dev.download_scalars(&products)?;
     let (mut own, mut shared) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let (mut cost, mut cosine) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    for ((&norm, &p), &m) in norms.iter().zip(&products).zip(&seen.norms) {
+    for ((&norm, &p), &m) in norms.iter().zip(&products).zip(&sights.norms) {
         let (s, s1) = how.clip.factor(norm);
         let Slope { value, alpha, beta } = how.objective.slope(s * norm, s * p, m);
         // D u = s u + (s'/n)(g·u) g of u = α v + β s g
@@ -274,7 +274,7 @@ fn of_each<T: Real>(
     }
     let (own, shared, zero) = (dev.upload_scalars(&own), dev.upload_scalars(&shared), dev.scalars(n));
     let pairs = OwnDirection { tangent: None, alpha: &zero, beta: &own };
-    let arrays = SharedDirection { array: &seen.arrays, copies: n, weights: &shared };
+    let arrays = SharedDirection { array: &sights.arrays, copies: n, weights: &shared };
     let (slope, _) = net.adjoint(dev, primal, Some(&pairs), Some(&arrays))?;
     Ok(Evaluation { cost, cosine, slope })
 }
@@ -285,7 +285,7 @@ fn of_sum<T: Real>(
     dev: &mut Device<T>,
     primal: &Primal<T>,
     norms: &[f64],
-    seen: &Seen<T>,
+    sights: &Sights<T>,
     how: &Inversion,
 ) -> Result<Evaluation> {
     let clips: Vec<(f64, f64)> = norms.iter().map(|&n| how.clip.factor(n)).collect();
@@ -293,9 +293,9 @@ fn of_sum<T: Real>(
     let factors = dev.upload_scalars(&factors);
     let mut total = dev.zeros(net.parameter_count());
     net.add_weighted(dev, primal, &factors, &mut total);
-    let (t, v) = (dev.download(&total)?, dev.download(&seen.arrays)?);
+    let (t, v) = (dev.download(&total)?, dev.download(&sights.arrays)?);
     let dot = |a: &[T], b: &[T]| a.iter().zip(b).map(|(x, y)| x.to_f64() * y.to_f64()).sum::<f64>();
-    let (norm, p, m) = (dot(&t, &t).sqrt(), dot(&t, &v), seen.norms[0]);
+    let (norm, p, m) = (dot(&t, &t).sqrt(), dot(&t, &v), sights.norms[0]);
     let Slope { value, alpha, beta } = how.objective.slope(norm, p, m);
     // in units of its own, so that it does not leave the range of the type
     let unit = (alpha.abs() * m + beta.abs() * norm).max(f64::MIN_POSITIVE);

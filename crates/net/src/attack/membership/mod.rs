@@ -40,7 +40,7 @@ pub struct Signals {
 /// What a model says of records.
 pub fn signals<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Signals> {
     let all: Vec<usize> = (0..data.len()).collect();
-    let found = clipped_gradient(net, data, &all, Clip::None)?;
+    let gradient = clipped_gradient(net, data, &all, Clip::None)?;
     let confidence = |loss: &f64| match net.loss() {
         // p = e^{−ℓ}
         Loss::SoftmaxCrossEntropy | Loss::BinaryCrossEntropy => {
@@ -49,8 +49,8 @@ pub fn signals<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Signals> {
         }
         Loss::SquaredError => -loss,
     };
-    let confidences = found.losses.iter().map(confidence).collect();
-    Ok(Signals { losses: found.losses, norms: found.norms, confidences })
+    let confidences = gradient.losses.iter().map(confidence).collect();
+    Ok(Signals { losses: gradient.losses, norms: gradient.norms, confidences })
 }
 
 /// `g·v/‖g‖` of records, for a direction v of the parameters; 0 where the gradient is.

@@ -129,7 +129,7 @@ fn folders() -> Vec<String> {
     folders
 }
 
-fn open(what: &str, names: &[&str], advice: &str) -> Result<Library, String> {
+fn open(title: &str, names: &[&str], advice: &str) -> Result<Library, String> {
     let plain = names.iter().map(|n| (*n).to_owned());
     let placed = folders().into_iter().flat_map(|f| names.iter().map(move |n| format!("{f}/{n}")));
     for name in plain.chain(placed) {
@@ -138,7 +138,7 @@ fn open(what: &str, names: &[&str], advice: &str) -> Result<Library, String> {
             return Ok(library);
         }
     }
-    Err(format!("{what} ({}) was not found: {advice}", names[0]))
+    Err(format!("{title} ({}) was not found: {advice}", names[0]))
 }
 
 /// The libraries, or why they cannot be used.

@@ -178,7 +178,7 @@ impl Gpu {
             memory: card.memory,
             modules: Mutex::new(HashMap::new()),
             functions: Mutex::new(HashMap::new()),
-            times: Times::asked(),
+            times: Times::from_environment(),
             free: Mutex::new(HashMap::new()),
             failure: Mutex::new(None),
         })

@@ -20,7 +20,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn asked() -> Option<Mutex<Self>> {
+    pub(super) fn from_environment() -> Option<Mutex<Self>> {
         std::env::var_os("LEAKSCOPE_CUDA_TIMES").map(|_| {
             let (open, spare, sums) = (Vec::new(), Vec::new(), HashMap::new());
             Mutex::new(Self { open, spare, sums, since: Instant::now() })

@@ -19,7 +19,7 @@ use crate::{
 
 /// What a piece of public records says: the sum of the objectives, of the relative sizes, and the gradient in φ.
 #[derive(Debug, Default)]
-pub(in crate::perturb) struct Said {
+pub(in crate::perturb) struct ObjectiveSum {
     pub(in crate::perturb) objective: f64,
     pub(in crate::perturb) relative: f64,
     pub(in crate::perturb) gradient: Vec<f64>,
@@ -31,11 +31,11 @@ pub(in crate::perturb) fn objective<T: Real>(
     map: &Map<T>,
     records: &[usize],
     (epoch, learns): (u64, bool),
-) -> Result<Said> {
+) -> Result<ObjectiveSum> {
     let parts =
         lesson.workers.map(records, TOGETHER, |dev, ids| piece(lesson, map, dev, ids, (epoch, learns)))?;
     let n = records.len().max(1) as f64;
-    let mut out = Said { gradient: vec![0.0; map.net.parameter_count()], ..Said::default() };
+    let mut out = ObjectiveSum { gradient: vec![0.0; map.net.parameter_count()], ..ObjectiveSum::default() };
     for part in parts {
         out.objective += part.objective / n;
         out.relative += part.relative / n;
@@ -50,7 +50,7 @@ fn piece<T: Real>(
     dev: &mut Device<T>,
     ids: &[usize],
     (epoch, learns): (u64, bool),
-) -> Result<Said> {
+) -> Result<ObjectiveSum> {
     let (public, m, p) = (lesson.public, lesson.how.probes, map.places.len());
     let (d, x) = (public.input().len(), rows(public, ids));
     let seed = lesson.seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -65,7 +65,7 @@ fn piece<T: Real>(
     let us: Vec<Vec<T>> = (0..m).map(|u| probes.iter().flat_map(|own| &own[u]).copied().collect()).collect();
     let f = map.values(dev, public, ids)?;
     let moved = map.along(dev, &x, ids.len(), &us)?;
-    let mut said = Said::default();
+    let mut total = ObjectiveSum::default();
     let mut by_f = Vec::with_capacity(ids.len() * p);
     let mut by_tangent = vec![Vec::with_capacity(ids.len() * p); m];
     for (i, &id) in ids.iter().enumerate() {
@@ -77,15 +77,15 @@ fn piece<T: Real>(
         let tangents: Vec<Vec<f64>> =
             own.tangents.iter().zip(&moved).map(|(g, f)| added(g, &at(f))).collect();
         let slopes = slopes(&own.g, &at(&f), &tangents, lesson.clip, lesson.lambda());
-        said.objective += slopes.objective;
-        said.relative += slopes.relative;
+        total.objective += slopes.objective;
+        total.relative += slopes.relative;
         by_f.extend(slopes.by_f.iter().map(|&v| T::from_f64(v)));
         for (all, own) in by_tangent.iter_mut().zip(slopes.by_tangent) {
             all.extend(own.iter().map(|&v| T::from_f64(v)));
         }
     }
     if !learns {
-        return Ok(said);
+        return Ok(total);
     }
     let ones = dev.upload_scalars(&vec![1.0; ids.len()]);
     let mut sum = dev.zeros(map.net.parameter_count());
@@ -106,8 +106,8 @@ fn piece<T: Real>(
         pass.recycle(dev);
         primal.recycle(dev);
     }
-    said.gradient = dev.unload(sum)?.iter().map(|v| v.to_f64()).collect();
-    Ok(said)
+    total.gradient = dev.unload(sum)?.iter().map(|v| v.to_f64()).collect();
+    Ok(total)
 }
 
 /// The objective of one record and its derivatives, A and B of the module.
@@ -166,8 +166,8 @@ pub(in crate::perturb) fn learn<T: Real>(lesson: &Lesson<'_, T>) -> Result<Learn
     let mut adam = Adam::new(phi.len());
     for epoch in 0..lesson.how.epochs_at(lesson.step) {
         for batch in lesson.batches(epoch) {
-            let said = objective(lesson, &map, &batch, (epoch, true))?;
-            adam.update(&lesson.how, &said.gradient, &mut phi);
+            let total = objective(lesson, &map, &batch, (epoch, true))?;
+            adam.update(&lesson.how, &total.gradient, &mut phi);
             for ((p, s), _) in phi.iter_mut().zip(&start).zip(&trained).filter(|(_, trained)| !**trained) {
                 *p = *s;
             }

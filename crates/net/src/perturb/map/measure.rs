@@ -20,16 +20,16 @@ pub(crate) fn measure<T: Real>(
     (workers, net): (&Workers<T>, &Network<T>),
     data: &Data<T>,
     records: &[usize],
-    (what, map): (&Measure, &Map<T>),
+    (measures, map): (&Measure, &Map<T>),
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
-    workers.map(records, 1, |dev, ids| one(net, data, dev, ids[0], (what, map), draws))
+    workers.map(records, 1, |dev, ids| one(net, data, dev, ids[0], (measures, map), draws))
 }
 
 /// The directions that the trace is asked for in.
-fn directions<T: Real>(what: &Measure, record: usize, d: usize, k: usize) -> Vec<Tangents<T>> {
-    let secret = what.label == Label::Secret;
-    match what.trace {
+fn directions<T: Real>(measures: &Measure, record: usize, d: usize, k: usize) -> Vec<Tangents<T>> {
+    let secret = measures.label == Label::Secret;
+    match measures.trace {
         Trace::Skip => Vec::new(),
         Trace::Exact | Trace::Elements => {
             let unit = |n: usize, j: Option<usize>| -> Vec<T> {
@@ -41,7 +41,7 @@ fn directions<T: Real>(what: &Measure, record: usize, d: usize, k: usize) -> Vec
             x.chain(y).collect()
         }
         Trace::Estimate { probes, probe } => {
-            let mut rng = Generator::new(what.seed, Purpose::Probes, record as u64);
+            let mut rng = Generator::new(measures.seed, Purpose::Probes, record as u64);
             let mut draw = |n: usize| -> Vec<T> {
                 let one = |rng: &mut Generator| match probe {
                     Probe::Gaussian => rng.normal(),
@@ -59,18 +59,18 @@ fn one<T: Real>(
     data: &Data<T>,
     dev: &mut Device<T>,
     record: usize,
-    (what, map): (&Measure, &Map<T>),
+    (measures, map): (&Measure, &Map<T>),
     draws: Option<Draws>,
 ) -> Result<RecordLeak> {
     let (d, k) = (data.input().len(), data.outputs() * data.places());
-    let tangents = directions(what, record, d, k);
-    let (primal, own) = own((net, map), dev, (data, record), &tangents, (what.label, draws))?;
+    let tangents = directions(measures, record, d, k);
+    let (primal, own) = own((net, map), dev, (data, record), &tangents, (measures.label, draws))?;
     let x = data.record(record);
     let f = map.values(dev, data, &[record])?;
     let h = added(&own.g, &f);
     let n = length::<T>(dot(&own.g, &own.g), dot(&own.g, &f), dot(&f, &f));
-    let clip = Clipped::new(what.clip, n);
-    let precision = 1.0 / (what.noise() * what.noise());
+    let clip = Clipped::new(measures.clip, n);
+    let precision = 1.0 / (measures.noise() * measures.noise());
     let z: Vec<f64> = dev.download(&primal.outputs)?.iter().map(|v| v.to_f64()).collect();
     let mut out = RecordLeak {
         record,
@@ -95,10 +95,10 @@ fn one<T: Real>(
             precision * clip.square(dot(&h, &k), dot(&k, &k))
         };
         let squares: Vec<f64> = own.tangents.iter().zip(&moved).map(square).collect();
-        let dimension = if what.label == Label::Secret { d + k } else { d };
-        set_trace(&mut out, &squares, what.trace, dimension as f64);
+        let dimension = if measures.label == Label::Secret { d + k } else { d };
+        set_trace(&mut out, &squares, measures.trace, dimension as f64);
     }
-    if what.plis != Plis::Skip {
+    if measures.plis != Plis::Skip {
         let (alpha, beta) = (dev.scalars(1), dev.upload_scalars(&[1.0]));
         let array = dev.upload(&map.spread(&f));
         let direction = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
@@ -107,12 +107,12 @@ fn one<T: Real>(
         dev.put(array);
         let w = added(&wx, &map.pulled(dev, x, &h)?);
         let mut square = dot(&w, &w);
-        if what.label == Label::Secret {
+        if measures.label == Label::Secret {
             square += dot(&wy, &wy);
         }
         let along = if n > 0.0 { clip.slope * square.sqrt() / n } else { 0.0 };
         out.along = Some(precision * along * along);
-        let scale = match what.signal {
+        let scale = match measures.signal {
             Signal::Released => clip.s * clip.slope,
             Signal::Raw => 1.0,
         };

@@ -104,8 +104,8 @@ impl<T: Real> AllLayers<T> {
         }
         let clip = Clip::Hard { bound: self.tuning.clip };
         let of = |&(group, row): &(usize, usize)| {
-            let found = clipped_gradient(&self.network, &self.groups[group].1, &[row], clip)?;
-            Ok((self.trained.iter().map(|&i| found.sum[i]).collect(), found.norms[0]))
+            let gradient = clipped_gradient(&self.network, &self.groups[group].1, &[row], clip)?;
+            Ok((self.trained.iter().map(|&i| gradient.sum[i]).collect(), gradient.norms[0]))
         };
         let all: Vec<(Vec<T>, f64)> = self.places.par_iter().map(of).collect::<Result<_>>()?;
         let mut gram = vec![0.0; m * m];
@@ -216,17 +216,17 @@ impl<T: Real> AllLayers<T> {
     /// Logarithm of each candidate's probability, up to what all have in common.
     fn likelihoods(&self, net: &Network<T>) -> Result<Vec<f64>> {
         if let Some(prompt) = &self.prompt {
-            let found = predict_data(net, prompt)?;
-            let z = found.outputs(0);
+            let prediction = predict_data(net, prompt)?;
+            let z = prediction.outputs(0);
             let last = &z[z.len() - self.vocabulary..];
             let all = ln_sum_exp(last.iter().copied());
             return Ok(self.tokens.iter().map(|&y| last[y as usize] - all).collect());
         }
         let mut out = vec![0.0; self.places.len()];
         for (members, data) in &self.groups {
-            let (found, n) = (predict_data(net, data)?, data.input().length() as f64);
+            let (prediction, n) = (predict_data(net, data)?, data.input().length() as f64);
             for (row, &m) in members.iter().enumerate() {
-                out[m] = -n * data.judge(net, row, found.outputs(row)).0;
+                out[m] = -n * data.judge(net, row, prediction.outputs(row)).0;
             }
         }
         Ok(out)

@@ -49,7 +49,7 @@ pub struct LastLayer {
 
 /// What one game tells.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct GameOutcome {
     /// Logarithm of the probability that the fine-tuned model gives to each candidate.
     pub after: Vec<f64>,
     /// Logarithm of the likelihood of each candidate, up to what all have in common, for somebody who saw what every step
@@ -72,13 +72,13 @@ struct Gradients {
     public: Vec<f64>,
     public_square: f64,
     /// `π_u·(G_public k_u)` and `G_public k_u` of each secret context.
-    across: Seen,
+    across: ContextView,
     /// `π_u·π_v` of a secret context with each of its chain.
     pairs: Vec<Vec<f64>>,
 }
 
 /// An array `(r, V)` as secret contexts see it.
-struct Seen {
+struct ContextView {
     /// `A k_u`, `(secret contexts, V)`.
     along: Vec<f64>,
     /// `π_u·(A k_u)`.
@@ -154,7 +154,7 @@ impl LastLayer {
     pub fn prior(&self) -> Result<Prior> {
         let ln = self.likelihoods(&self.softmax(&self.weights));
         let all = ln_sum_exp(ln.iter().copied());
-        Ok(Prior::given(ln.iter().map(|l| (l - all).exp()).collect())?)
+        Ok(Prior::from_probabilities(ln.iter().map(|l| (l - all).exp()).collect())?)
     }
 
     /// Logarithm of the probability that the model, before fine-tuning, gives to each candidate.
@@ -179,11 +179,11 @@ impl LastLayer {
         let g = self.gradients(&self.weights);
         let norms: Vec<f64> = (0..self.paths.len()).map(|m| self.norm(&g, m)).collect();
         let centre = self.mean(&g, &norms, weights, total);
-        let seen = self.seen(&g.softmax, &centre);
+        let view = self.view(&g.softmax, &centre);
         let (with_public, square) = (dot(&g.public, &centre), dot(&centre, &centre));
         let each = norms.iter().enumerate().map(|(m, n)| {
             let c = self.clip(*n);
-            let cross = c * self.product(m, &seen, with_public);
+            let cross = c * self.product(m, &view, with_public);
             let length = (c * n).powi(2);
             // rounding of the difference, to the safe side
             (length - 2.0 * cross + square).max(0.0).sqrt() + 1e-7 * (length + square).sqrt()
@@ -238,13 +238,13 @@ impl LastLayer {
     }
 
     /// One game: the model fine-tuned on the text with a secret, and what that tells of each candidate.
-    pub fn tell(&self, secret: usize, (sigma, steps): (f64, u64), random: &mut Generator) -> Told {
+    pub fn tell(&self, secret: usize, (sigma, steps): (f64, u64), random: &mut Generator) -> GameOutcome {
         let mut weights = self.weights.clone();
         let mut evidence = vec![0.0; self.paths.len()];
         for _ in 0..steps {
             self.step(&mut weights, secret, sigma, random, &mut evidence);
         }
-        Told { after: self.likelihoods(&self.softmax(&weights)), evidence }
+        GameOutcome { after: self.likelihoods(&self.softmax(&weights)), evidence }
     }
 
     /// One step of fine-tuning; adds to `scores` what it tells of each candidate, `(⟨y, ḡ_m⟩ − ‖ḡ_m‖²/2)/(σC)²`.
@@ -260,12 +260,12 @@ impl LastLayer {
         let mut released = self.gradient(&g, secret);
         let c = self.clip(self.norm(&g, secret));
         released.iter_mut().for_each(|x| *x = c * *x + s * random.normal());
-        let seen = self.seen(&g.softmax, &released);
+        let view = self.view(&g.softmax, &released);
         let with_public = dot(&g.public, &released);
         for (m, score) in scores.iter_mut().enumerate() {
             let norm = self.norm(&g, m);
             let c = self.clip(norm);
-            *score += (c * self.product(m, &seen, with_public) - 0.5 * (c * norm).powi(2)) / (s * s);
+            *score += (c * self.product(m, &view, with_public) - 0.5 * (c * norm).powi(2)) / (s * s);
         }
         axpy(-self.tuning.learning_rate, &released, weights);
     }
@@ -321,7 +321,7 @@ impl LastLayer {
         (0..self.paths.len()).map(of).collect()
     }
 
-    fn seen(&self, softmax: &Softmax, array: &[f64]) -> Seen {
+    fn view(&self, softmax: &Softmax, array: &[f64]) -> ContextView {
         let v = self.vocabulary;
         let (mut along, mut mean) = (Vec::new(), Vec::new());
         for u in self.secret() {
@@ -329,7 +329,7 @@ impl LastLayer {
             mean.push(dot(&softmax.pi[u * v..][..v], &z));
             along.extend(z);
         }
-        Seen { along, mean }
+        ContextView { along, mean }
     }
 
     fn gradients(&self, weights: &[f64]) -> Gradients {
@@ -339,7 +339,7 @@ impl LastLayer {
         for &(u, y) in &self.public {
             self.add(&mut public, u, 1.0, &softmax, y);
         }
-        let across = self.seen(&softmax, &public);
+        let across = self.view(&softmax, &public);
         let pi = |u: usize| &softmax.pi[u * v..][..v];
         let pairs = self
             .secret()
@@ -370,9 +370,9 @@ impl LastLayer {
     }
 
     /// `⟨G_m, A⟩` of an array as secret contexts see it, given `⟨G_public, A⟩`.
-    fn product(&self, m: usize, seen: &Seen, with_public: f64) -> f64 {
+    fn product(&self, m: usize, view: &ContextView, with_public: f64) -> f64 {
         let (v, first) = (self.vocabulary, self.public.len());
-        let of = |(u, y): (usize, u32)| seen.mean[u - first] - seen.along[(u - first) * v + y as usize];
+        let of = |(u, y): (usize, u32)| view.mean[u - first] - view.along[(u - first) * v + y as usize];
         (with_public + self.places(m).map(of).sum::<f64>()) / self.length(m)
     }
 

@@ -15,7 +15,7 @@ mod last;
 pub mod pattern;
 
 pub use all::AllLayers;
-pub use last::{LastLayer, Told};
+pub use last::{GameOutcome, LastLayer};
 
 use crate::{Error, Result, error::check};
 use leakscope_core::bound::{

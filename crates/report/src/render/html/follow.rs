@@ -44,7 +44,7 @@ pub(crate) fn with_prior(x: f64, prior: f64) -> Html {
 }
 
 /// A probability of telling two values apart; `certain` has no distance that noise could shrink.
-fn told(distance: Option<f64>, p: f64) -> Html {
+fn telling(distance: Option<f64>, p: f64) -> Html {
     let text = format::share_at_most(p);
     match distance.filter(|d| d.is_finite()) {
         Some(d) => follows("told", d, &text),
@@ -54,7 +54,7 @@ fn told(distance: Option<f64>, p: f64) -> Html {
 
 /// How often the worst record's values are told apart.
 pub(crate) fn worst(pair: &Told) -> Html {
-    told(pair.distance.filter(|_| pair.shows.is_none()), pair.worst)
+    telling(pair.distance.filter(|_| pair.shows.is_none()), pair.worst)
 }
 
 /// The same, or at least where the refits that were allowed left it open.
@@ -75,7 +75,7 @@ pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
 /// How often those of the median record are, where that was settled.
 pub(crate) fn median(pair: &Told, protect_at: f64) -> Html {
     match pair.settled_median(protect_at) {
-        Some(median) => told(what_if::median_distance(pair), median),
+        Some(median) => telling(what_if::median_distance(pair), median),
         None => Html::text("not settled"),
     }
 }
@@ -179,7 +179,7 @@ impl Axis {
 
 /// A piece of a text that cannot hold markup: of a hover text, of what a drawing says to those who cannot see it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum TextPiece {
     /// Words.
     Words(String),
     /// η.
@@ -192,7 +192,7 @@ pub(crate) enum Said {
     Utility(String),
 }
 
-impl Said {
+impl TextPiece {
     /// As it reads at the noise of the audit.
     pub(crate) fn text(pieces: &[Self]) -> String {
         pieces
@@ -235,9 +235,9 @@ fn as_shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c }).collect()
 }
 
-/// Words of [`Said`].
-pub(crate) fn said(text: impl Into<String>) -> Said {
-    Said::Words(text.into())
+/// Words of [`TextPiece`].
+pub(crate) fn piece(text: impl Into<String>) -> TextPiece {
+    TextPiece::Words(text.into())
 }
 
 /// Text that stands for the noise of the audit alone.

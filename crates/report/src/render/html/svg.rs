@@ -1,6 +1,6 @@
 //! What every chart needs: scales with sensible ticks, linear and logarithmic, and a frame with its axes.
 
-use super::follow::{Axis, Said};
+use super::follow::{Axis, TextPiece};
 use super::markup::{Html, fill};
 use crate::format;
 
@@ -250,12 +250,12 @@ pub(crate) fn dot(slot: usize, [x, y]: [f64; 2], radius: &'static str, text: &st
 }
 
 /// A bar in a slot’s colour with its hover text, which may follow the noise, and what it holds: from, to.
-pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], holds: [f64; 2], text: &[Said]) -> Html {
+pub(crate) fn bar(slot: usize, [x, y, width, height]: [f64; 4], holds: [f64; 2], text: &[TextPiece]) -> Html {
     let [from, to] = holds.map(|end| if end.is_finite() { format!("{end:e}") } else { String::new() });
-    let (said, text) = (Said::attribute(text), Said::text(text));
+    let (follows, text) = (TextPiece::attribute(text), TextPiece::text(text));
     fill(
         r#"<rect class="c{}" x="{}" y="{}" width="{}" height="{}" data-from="{}" data-to="{}"{}>{}</rect>"#,
-        &[&slot, &x, &y, &width, &height, &from, &to, &said, &hover(&text)],
+        &[&slot, &x, &y, &width, &height, &from, &to, &follows, &hover(&text)],
     )
 }
 
@@ -268,8 +268,8 @@ pub(crate) fn drawing(height: f64, described: &str, body: &Html) -> Html {
 }
 
 /// The same where words may follow the noise; with how its axes map values to places, for the script.
-pub(crate) fn drawing_that(height: f64, described: &[Said], frame: &Frame, body: &Html) -> Html {
-    let (said, text) = (Said::attribute(described), Said::text(described));
+pub(crate) fn drawing_that(height: f64, described: &[TextPiece], frame: &Frame, body: &Html) -> Html {
+    let (follows, text) = (TextPiece::attribute(described), TextPiece::text(described));
     fill(
         "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" data-x=\"{}\" data-y=\"{}\" aria-label=\"{}\"{}>{}</svg>\n",
         &[
@@ -278,7 +278,7 @@ pub(crate) fn drawing_that(height: f64, described: &[Said], frame: &Frame, body:
             &frame.x.described(),
             &frame.y.described(),
             &text,
-            &said,
+            &follows,
             body,
         ],
     )

@@ -7,34 +7,34 @@ use crate::words;
 use leakscope_core::dp::Target;
 
 /// A calibration in words, numbers rounded to the safe side.
-pub fn calibration(found: &Calibration) -> String {
-    let sigma = five_digits_to_type(found.sigma);
-    match (&found.target, &found.training) {
+pub fn calibration(calibration: &Calibration) -> String {
+    let sigma = five_digits_to_type(calibration.sigma);
+    match (&calibration.target, &calibration.training) {
         (Aim::Training(target), Some(t)) => format!(
             "sigma {sigma}, rate {}, {} steps: {} is at most {} ({})\n",
             five_digits(t.rate, false),
             t.steps,
             of_target(*target),
-            five_digits(found.achieved, true),
+            five_digits(calibration.achieved, true),
             words::adjacency(t.adjacency)
         ),
         (Aim::Training(target), None) => {
             format!(
                 "sigma {sigma}: {} is at most {}\n",
                 of_target(*target),
-                five_digits(found.achieved, true)
+                five_digits(calibration.achieved, true)
             )
         }
         (Aim::Leakage(Leakage::Guessing { secret: None, most_likely, .. }), _) => format!(
             "sigma {sigma}: no attacker guesses the secret with a probability above {} ({} without the release)\n",
-            five_digits(found.achieved, true),
+            five_digits(calibration.achieved, true),
             format::share(most_likely.unwrap_or(0.0))
         ),
-        (Aim::Leakage(Leakage::Goals { .. }), _) => shaped(found),
+        (Aim::Leakage(Leakage::Goals { .. }), _) => shaped(calibration),
         (Aim::Leakage(target), _) => {
             let (quantity, from_below) = of_leakage(target);
-            let achieved = five_digits(found.achieved, !from_below);
-            let cost = found.model.as_ref().map(|m| cost(&m.utility)).unwrap_or_default();
+            let achieved = five_digits(calibration.achieved, !from_below);
+            let cost = calibration.model.as_ref().map(|m| cost(&m.utility)).unwrap_or_default();
             format!("sigma {sigma} on every coefficient: {quantity} {achieved}\n{cost}")
         }
     }
@@ -68,13 +68,13 @@ fn of_leakage(target: &Leakage) -> (String, bool) {
 }
 
 /// Noise with a shape, and a line for each shape.
-fn shaped(found: &Calibration) -> String {
-    let (Some(noise), Some(model)) = (&found.noise, &found.model) else { return String::new() };
+fn shaped(calibration: &Calibration) -> String {
+    let (Some(noise), Some(model)) = (&calibration.noise, &calibration.model) else { return String::new() };
     let mut out = format!(
         "{} noise: {}\nit costs as much as isotropic noise of sigma {}; {}",
         noise_words::shape(noise.shape),
         noise_words::goals(noise),
-        five_digits_to_type(found.sigma),
+        five_digits_to_type(calibration.sigma),
         cost(&model.utility)
     );
     if let Some(instead) = &noise.instead {

@@ -2,8 +2,8 @@
 
 use super::pen::clean;
 use crate::document::net::{NetAudit, TraceKind};
-use crate::document::text::Unit;
-use crate::document::training::Training;
+use crate::document::text::{TextTraining, Unit};
+use crate::document::training::{Accounts, Point, Training};
 use crate::format;
 use crate::render::html::net::{accountants, described, interval};
 use crate::render::networks;
@@ -132,16 +132,7 @@ pub fn training_summary(training: &Training) -> String {
         line(&mut out, "perturbed", &networks::perturbation(p));
     }
     if let Some(text) = &t.text {
-        let rank = text.rank.map(|r| format!(" of rank {r}")).unwrap_or_default();
-        line(&mut out, "trained", &format!("{}{rank}", words::part(text.trained)));
-        let of = match text.unit {
-            Unit::Text => format!("{} of", format::counted(text.texts, "text")),
-            Unit::User => {
-                let users = format::counted(t.data.records, "user");
-                format!("{users} with {} of", format::counted(text.texts, "text"))
-            }
-        };
-        line(&mut out, "texts", &format!("{of} {}", format::counted(text.tokens, "token")));
+        texts(&mut out, text, t.data.records);
     }
     line(&mut out, "steps", &format!("{} of {}", format::count(t.steps), format::count(t.planned_steps)));
     if let Some(h) = t.text.as_ref().and_then(|text| text.holdout.as_ref()) {
@@ -150,65 +141,89 @@ pub fn training_summary(training: &Training) -> String {
         line(&mut out, "held out", &text);
     }
     if let Some(p) = t.history.last() {
-        if let Some(loss) = p.loss {
-            line(&mut out, "loss", &format::number(loss));
-        }
-        if let (None, Some(loss)) = (p.accuracy, p.watched_loss) {
-            let of = if t.text.is_some() { "texts" } else { "records" };
-            let text = format!("{} on {} {of}", format::number(loss), t.watched_name());
-            line(&mut out, "loss on all", &text);
-        }
-        if let Some(a) = p.accuracy {
-            let labels = match p.label_accuracy {
-                Some(share) => format!(" in all their labels, {} of the labels", format::share(share)),
-                None => String::new(),
-            };
-            let on = t.accuracy_on.name();
-            line(&mut out, "accuracy", &format!("{} of {on} records{labels}", format::share(a)));
-        }
+        progress(&mut out, t, p);
     }
+    privacy(&mut out, t);
+    if let Some(a) = &t.accounts {
+        accounts(&mut out, a, t.data.records);
+    }
+    t.notes.iter().for_each(|n| line(&mut out, "note", n));
+    out
+}
+
+fn texts(out: &mut String, text: &TextTraining, records: u64) {
+    let rank = text.rank.map(|r| format!(" of rank {r}")).unwrap_or_default();
+    line(out, "trained", &format!("{}{rank}", words::part(text.trained)));
+    let of = match text.unit {
+        Unit::Text => format!("{} of", format::counted(text.texts, "text")),
+        Unit::User => {
+            let users = format::counted(records, "user");
+            format!("{users} with {} of", format::counted(text.texts, "text"))
+        }
+    };
+    line(out, "texts", &format!("{of} {}", format::counted(text.tokens, "token")));
+}
+
+/// The losses and accuracies of the last point of the history.
+fn progress(out: &mut String, t: &Training, p: &Point) {
+    if let Some(loss) = p.loss {
+        line(out, "loss", &format::number(loss));
+    }
+    if let (None, Some(loss)) = (p.accuracy, p.watched_loss) {
+        let of = if t.text.is_some() { "texts" } else { "records" };
+        let text = format!("{} on {} {of}", format::number(loss), t.watched_name());
+        line(out, "loss on all", &text);
+    }
+    if let Some(a) = p.accuracy {
+        let labels = match p.label_accuracy {
+            Some(share) => format!(" in all their labels, {} of the labels", format::share(share)),
+            None => String::new(),
+        };
+        let on = t.accuracy_on.name();
+        line(out, "accuracy", &format!("{} of {on} records{labels}", format::share(a)));
+    }
+}
+
+/// What is promised, and what was clipped and added.
+fn privacy(out: &mut String, t: &Training) {
     match &t.privacy {
         Some(p) => {
             match &p.promise {
                 Some(p) => {
                     let (epsilon, delta) = (format::at_most(p.epsilon), format::setting(p.delta));
-                    line(&mut out, "private", &format!("({epsilon}, {delta})-DP; {}", p.statement));
-                    line(&mut out, "accounts", &accountants(p));
+                    line(out, "private", &format!("({epsilon}, {delta})-DP; {}", p.statement));
+                    line(out, "accounts", &accountants(p));
                     if let Some(dropped) = p.dropped {
-                        line(
-                            &mut out,
-                            "filter",
-                            &format!("{} dropped out", format::counted(dropped, t.unit())),
-                        );
+                        line(out, "filter", &format!("{} dropped out", format::counted(dropped, t.unit())));
                     }
                 }
                 None => {
                     let reason = words::withheld(p.withheld.as_ref());
-                    line(&mut out, "private", &format!("no ε is stated: {reason}"));
+                    line(out, "private", &format!("no ε is stated: {reason}"));
                 }
             }
             let (kind, c, sigma) =
                 (words::clip(p.clip_kind), format::setting(p.clip), format::setting(p.sigma));
-            line(&mut out, "release", &format!("{kind} clip at C = {c}, σ = {sigma}"));
+            line(out, "release", &format!("{kind} clip at C = {c}, σ = {sigma}"));
         }
-        None => line(&mut out, "private", "no: no noise was added, nothing is promised"),
+        None => line(out, "private", "no: no noise was added, nothing is promised"),
     }
-    if let Some(a) = &t.accounts {
-        let largest = match &a.largest {
-            Some(i) => networks::interval(i),
-            None => format::number(a.dfil.max),
-        };
-        let of = accounted(a, t.data.records);
-        line(&mut out, "dFIL of the run", &format!("{} of {of}", up_to(&a.dfil, &largest)));
-        if let Some(below) = below(a) {
-            line(&mut out, "most records", &below);
-        }
-        if a.not_drawn > 0 {
-            let unseen = format::counted(a.not_drawn, "record");
-            line(&mut out, "not drawn", &format!("{unseen}: nothing was measured, what holds for all holds"));
-        }
-        line(&mut out, "published factor", &spread(&a.published_dfil));
+}
+
+/// What records gave away over the run.
+fn accounts(out: &mut String, a: &Accounts, records: u64) {
+    let largest = match &a.largest {
+        Some(i) => networks::interval(i),
+        None => format::number(a.dfil.max),
+    };
+    let of = accounted(a, records);
+    line(out, "dFIL of the run", &format!("{} of {of}", up_to(&a.dfil, &largest)));
+    if let Some(below) = below(a) {
+        line(out, "most records", &below);
     }
-    t.notes.iter().for_each(|n| line(&mut out, "note", n));
-    out
+    if a.not_drawn > 0 {
+        let unseen = format::counted(a.not_drawn, "record");
+        line(out, "not drawn", &format!("{unseen}: nothing was measured, what holds for all holds"));
+    }
+    line(out, "published factor", &spread(&a.published_dfil));
 }

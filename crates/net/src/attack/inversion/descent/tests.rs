@@ -62,15 +62,15 @@ fn the_slope_is_the_derivative_of_the_cost() {
                 let how =
                     Inversion { objective, clip, total_variation: 0.1, ..Inversion::published(UNIT, 1) };
                 let mut dev = Backend::Cpu.device();
-                let seen = Seen::new(&net, &mut dev, &tasks);
+                let sights = Sights::new(&net, &mut dev, &tasks);
                 let x = uniform(3 * d, 9);
-                let at = evaluate(&net, &mut dev, &tasks, &seen, &x, &how).unwrap();
+                let at = evaluate(&net, &mut dev, &tasks, &sights, &x, &how).unwrap();
                 let mut rng = Generator::new(4, Purpose::Other, 0);
                 for _ in 0..3 {
                     let w: Vec<f64> = (0..3 * d).map(|_| rng.normal()).collect();
                     let mut cost = |e: f64| {
                         let moved: Vec<f64> = x.iter().zip(&w).map(|(x, w)| x + e * w).collect();
-                        evaluate(&net, &mut dev, &tasks, &seen, &moved, &how)
+                        evaluate(&net, &mut dev, &tasks, &sights, &moved, &how)
                             .unwrap()
                             .cost
                             .iter()

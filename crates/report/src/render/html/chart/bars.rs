@@ -2,7 +2,7 @@
 
 use super::series::{Shown, hatching};
 use crate::format;
-use crate::render::html::follow::{Axis, Said, said};
+use crate::render::html::follow::{Axis, TextPiece, piece};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::svg::{Frame, Scale, bar, drawing_that, nice_end, note_of};
 
@@ -33,7 +33,7 @@ pub(crate) struct Bars<'a> {
     /// Whether what is counted is η, which follows the noise.
     pub(crate) follows: bool,
     /// The drawing in words.
-    pub(crate) described: Vec<Said>,
+    pub(crate) described: Vec<TextPiece>,
 }
 
 impl Bars<'_> {
@@ -106,21 +106,21 @@ impl Bars<'_> {
     }
 
     /// What a bar holds, in words; the last one also holds what lies beyond.
-    fn interval(&self, i: usize) -> Vec<Said> {
+    fn interval(&self, i: usize) -> Vec<TextPiece> {
         let symbol = self.symbol;
-        let edge = |x: f64| if self.follows { Said::Eta(x) } else { said(format::number(x)) };
+        let edge = |x: f64| if self.follows { TextPiece::Eta(x) } else { piece(format::number(x)) };
         if !self.is_range() {
-            return vec![said(format!("{symbol} = ")), edge(self.edges[0])];
+            return vec![piece(format!("{symbol} = ")), edge(self.edges[0])];
         }
-        let from = [said(format!("{symbol} ")), edge(self.edges[i])];
+        let from = [piece(format!("{symbol} ")), edge(self.edges[i])];
         let to = match self.beyond.is_some_and(|n| n > 0) && i + 1 == self.count() {
-            true => vec![said(" and above")],
-            false => vec![said(" to "), edge(self.edges[i + 1])],
+            true => vec![piece(" and above")],
+            false => vec![piece(" to "), edge(self.edges[i + 1])],
         };
         from.into_iter().chain(to).collect()
     }
 
-    fn text(&self, s: &Shown, i: usize, n: u64) -> Vec<Said> {
+    fn text(&self, s: &Shown, i: usize, n: u64) -> Vec<TextPiece> {
         let how_many = match self.line {
             Some(_) => format!("{} of the points, ", format::share(self.scaled(n) / 100.0)),
             None => {
@@ -130,7 +130,7 @@ impl Bars<'_> {
                 format!("{who}{}{of}, ", format::counted(n, "record"))
             }
         };
-        std::iter::once(said(how_many)).chain(self.interval(i)).collect()
+        std::iter::once(piece(how_many)).chain(self.interval(i)).collect()
     }
 
     fn bars(&self, frame: &Frame) -> Html {

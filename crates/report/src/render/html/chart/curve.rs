@@ -2,7 +2,7 @@
 
 use crate::document::audit::{Audit, Utility, UtilityPoint};
 use crate::format;
-use crate::render::html::follow::{Axis, Said, said};
+use crate::render::html::follow::{Axis, TextPiece, piece};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::svg::{Frame, Scale, drawing_that, hover, note};
 use crate::words;
@@ -18,7 +18,7 @@ fn line(
     points: &[&UtilityPoint],
     class: &'static str,
     value: impl Fn(&UtilityPoint) -> f64,
-    (name, number): (&str, impl Fn(f64) -> Said),
+    (name, number): (&str, impl Fn(f64) -> TextPiece),
 ) -> Html {
     let [low, high] = frame.y.domain();
     let within = |v: f64| v >= low * (1.0 - 1e-9) - 1e-300 && v <= high * (1.0 + 1e-9);
@@ -34,10 +34,10 @@ fn line(
             }
             // After a gap (a value without bound) the pen is lifted.
             d.push_str(&format!("{}{x:.1} {y:.1}", if last.is_none() { "M" } else { "L" }));
-            let text = [said(format!("σ = {}: {name} ", format::setting(p.sigma))), number(v)];
+            let text = [piece(format!("σ = {}: {name} ", format::setting(p.sigma))), number(v)];
             dots.push(fill(
                 r#"<circle class="{} dot" cx="{}" cy="{}" r="3"{}>{}</circle>"#,
-                &[&class, &x, &y, &Said::attribute(&text), &hover(&Said::text(&text))],
+                &[&class, &x, &y, &TextPiece::attribute(&text), &hover(&TextPiece::text(&text))],
             ));
         } else if let Some(inside) = last.filter(|l| within(l.1) && v.is_finite()) {
             let (xe, ye) = leaves(frame, inside, (x, v));
@@ -78,15 +78,15 @@ pub(crate) fn curve(audit: &Audit, utility: &Utility) -> Html {
         body.push(chosen(audit, utility, &frame));
     }
     let described = [
-        said(format!(
+        piece(format!(
             "{} on held-out rows against the noise σ: {} without noise, ",
             words::metric_name(utility.metric),
             words::metric(utility, utility.without_noise)
         )),
-        Said::Utility(words::metric(utility, utility.at_sigma)),
-        said(" at σ = "),
-        Said::Sigma(audit.sigma),
-        said("; below it the mean and the largest information loss, which fall as one over σ."),
+        TextPiece::Utility(words::metric(utility, utility.at_sigma)),
+        piece(" at σ = "),
+        TextPiece::Sigma(audit.sigma),
+        piece("; below it the mean and the largest information loss, which fall as one over σ."),
     ];
     drawing_that(HEIGHT, &described, &frame, &body)
 }
@@ -102,15 +102,21 @@ fn chosen(audit: &Audit, utility: &Utility, frame: &Frame) -> Html {
     let [low, high] = frame.y.domain();
     let hidden =
         if (low..=high).contains(&value) { Html::new() } else { Html::literal(" visibility=\"hidden\"") };
-    let said = [
-        said("σ = "),
-        Said::Sigma(audit.sigma),
-        said(format!(": {} ", words::metric_name(utility.metric))),
-        Said::Utility(words::metric(utility, value)),
+    let pieces = [
+        piece("σ = "),
+        TextPiece::Sigma(audit.sigma),
+        piece(format!(": {} ", words::metric_name(utility.metric))),
+        TextPiece::Utility(words::metric(utility, value)),
     ];
     let place = fill(
         r#"<circle class="here" cx="{}" cy="{}" r="6"{}{}>{}</circle>"#,
-        &[&at, &frame.y.at(value), &hidden, &Said::attribute(&said), &hover(&Said::text(&said))],
+        &[
+            &at,
+            &frame.y.at(value),
+            &hidden,
+            &TextPiece::attribute(&pieces),
+            &hover(&TextPiece::text(&pieces)),
+        ],
     );
     let all = line.and(note([at + side.0, UPPER[1] + 18.0], side.1, &text)).and(place);
     fill("<g data-chosen=\"curve\">{}</g>", &[&all])
@@ -136,7 +142,7 @@ fn upper_frame(utility: &Utility, points: &[&UtilityPoint], x: Scale) -> Frame {
 /// Utility against noise.
 fn upper(utility: &Utility, points: &[&UtilityPoint], frame: &Frame) -> Html {
     let name = words::metric_name(utility.metric);
-    let stands = |v: f64| said(format::number(v));
+    let stands = |v: f64| piece(format::number(v));
     frame
         .vertical(&format!("{name} on held-out rows"))
         .and(level(frame, utility.without_noise, "without noise", utility.higher_is_better))
@@ -152,8 +158,8 @@ fn lower(points: &[&UtilityPoint], x: Scale) -> Html {
     let frame = Frame { x, y, top: LOWER[0], bottom: LOWER[1] };
     let mut body = frame.vertical_that("information loss η", Axis::Releases);
     if e1 > 0.0 {
-        body.push(line(&frame, points, "largest", |p| p.eta_max, ("largest η", Said::Released)));
-        body.push(line(&frame, points, "mean", |p| p.eta_mean, ("mean η", Said::Released)));
+        body.push(line(&frame, points, "largest", |p| p.eta_max, ("largest η", TextPiece::Released)));
+        body.push(line(&frame, points, "mean", |p| p.eta_mean, ("mean η", TextPiece::Released)));
         if let Some(p) = points.get(points.len() / 3) {
             // Both curves are parallel lines of slope −1: above the upper one and under the lower one is free.
             let at = x.at(p.sigma);

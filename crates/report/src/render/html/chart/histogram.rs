@@ -5,7 +5,7 @@ use super::series::Shown;
 use crate::document::audit::{Audit, Histogram, Score};
 use crate::document::net;
 use crate::format;
-use crate::render::html::follow::{Said, said};
+use crate::render::html::follow::{TextPiece, piece};
 use crate::render::html::markup::Html;
 
 /// Bars beyond this many are merged with their neighbours: they would be thinner than a line.
@@ -56,16 +56,16 @@ pub(crate) fn histogram(audit: &Audit, series: &[Shown]) -> Html {
         mark: p99(audit, "99% lie left of here"),
         follows: true,
         described: vec![
-            said(format!(
+            piece(format!(
                 "Histogram of the information loss η of {}: median ",
                 format::counted(audit.n, "record")
             )),
-            Said::Eta(eta.p50),
-            said(", 99th percentile "),
-            Said::Eta(eta.p99),
-            said(", largest "),
-            Said::Eta(eta.max),
-            said("."),
+            TextPiece::Eta(eta.p50),
+            piece(", 99th percentile "),
+            TextPiece::Eta(eta.p99),
+            piece(", largest "),
+            TextPiece::Eta(eta.max),
+            piece("."),
         ],
     }
     .draw()
@@ -91,7 +91,7 @@ pub(crate) fn scored(audit: &Audit, score: &Score) -> Html {
         beyond: None,
         mark: p99(audit, "99% of training records"),
         follows: true,
-        described: vec![said(format!(
+        described: vec![piece(format!(
             "Information loss η of {} against the training records: {} of them lie above the training records' 99th \
              percentile.",
             format::counted(score.n, "scored point"),
@@ -118,7 +118,7 @@ pub(crate) fn of_network(h: &net::Histogram, axis: &str, others: Option<&[u64]>)
         beyond: None,
         mark: None,
         follows: false,
-        described: vec![said(format!(
+        described: vec![piece(format!(
             "Histogram of {axis} of {} from {} to {}.",
             format::counted(h.counts.iter().sum(), "record"),
             format::number(ends.0),

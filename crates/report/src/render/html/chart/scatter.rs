@@ -3,7 +3,7 @@
 use super::series::Shown;
 use crate::document::audit::{Audit, Record, SamplePoint};
 use crate::format;
-use crate::render::html::follow::{Axis, Said, said};
+use crate::render::html::follow::{Axis, TextPiece, piece};
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::svg::{Frame, Scale, drawing_that, hover, nice_end, note};
 
@@ -99,7 +99,7 @@ pub(crate) fn scatter(audit: &Audit, series: &[Shown], against: Against) -> Html
         format::share(missed),
         against.name()
     );
-    drawing_that(HEIGHT, &[said(described)], &frame, &body)
+    drawing_that(HEIGHT, &[piece(described)], &frame, &body)
 }
 
 /// The dots of one series as one path.
@@ -129,12 +129,17 @@ fn dots(audit: &Audit, frame: &Frame, s: &Shown, against: Against, named: bool) 
 fn ring(frame: &Frame, m: &Record, against: Against) -> Html {
     let value = against.ring(m);
     let text = [
-        said(format!("record {}: η ", m.id)),
-        Said::Eta(m.eta),
-        said(format!(", {} {}", against.name(), format::number(value))),
+        piece(format!("record {}: η ", m.id)),
+        TextPiece::Eta(m.eta),
+        piece(format!(", {} {}", against.name(), format::number(value))),
     ];
     fill(
         r#"<circle class="ring" cx="{}" cy="{}" r="5"{}>{}</circle>"#,
-        &[&frame.x.at(value), &frame.y.at(m.eta), &Said::attribute(&text), &hover(&Said::text(&text))],
+        &[
+            &frame.x.at(value),
+            &frame.y.at(m.eta),
+            &TextPiece::attribute(&text),
+            &hover(&TextPiece::text(&text)),
+        ],
     )
 }

@@ -25,7 +25,7 @@ pub struct Reconstructed {
     /// The record.
     pub original: Option<Picture>,
     /// Its reconstruction at each level.
-    pub found: Vec<Option<Picture>>,
+    pub reconstructions: Vec<Option<Picture>>,
     /// Its PLIS map.
     pub plis: Option<Picture>,
 }
@@ -139,11 +139,11 @@ fn side_by_side(i: &Inversion, pictures: &InversionPictures) -> Html {
             fill("<figure>{}<figcaption>{}<br>{}</figcaption></figure>", &[&drawn, &name, &under])
         }
     };
-    let row = |number: u64, name: String, found: &[Outcome], plis: String| {
+    let row = |number: u64, name: String, outcomes: &[Outcome], plis: String| {
         let Some(shown) = pictures.records.get(&number) else { return Html::new() };
         let mut each = cell(&shown.original, &name, "original");
-        for (k, p) in shown.found.iter().enumerate() {
-            let under = found.get(k).map(alike).unwrap_or_default();
+        for (k, p) in shown.reconstructions.iter().enumerate() {
+            let under = outcomes.get(k).map(alike).unwrap_or_default();
             each.push(cell(p, &i.levels.get(k).map_or("reconstruction".into(), level_name), &under));
         }
         each.push(cell(&shown.plis, "PLIS", &plis));

@@ -1,7 +1,7 @@
 //! The page of bounds: what no attacker can beat, beside what attacks achieve.
 
 use super::figure::{figure, figures};
-use crate::document::bound::{CurvePoint, Found, FromData, Row};
+use crate::document::bound::{CurvePoint, FromData, Row, SecretBounds};
 use crate::figure::Claim;
 use crate::format;
 use crate::redact::redacted;
@@ -13,7 +13,7 @@ use crate::words;
 use std::collections::BTreeSet;
 
 /// Bounds as one self-contained HTML page.
-pub fn bound_page(f: &Found) -> String {
+pub fn bound_page(f: &SecretBounds) -> String {
     let f = &if f.redact { redacted(f) } else { f.clone() };
     let (title, mut facts) = match &f.data {
         Some(d) => {
@@ -37,7 +37,7 @@ pub fn bound_page(f: &Found) -> String {
     shell(&format!("Leakscope bound: {title}"), &body)
 }
 
-fn main_numbers(f: &Found, d: &FromData) -> Html {
+fn main_numbers(f: &SecretBounds, d: &FromData) -> Html {
     let at: Option<&CurvePoint> = f.sigma.and_then(|s| d.curve.iter().find(|p| p.sigma == s));
     let guo = at.and_then(|p| p.bounds.iter().find(|b| b.largest_distance));
     let values = format!("values: {}", words::candidates(&d.secret));
@@ -61,7 +61,7 @@ fn main_numbers(f: &Found, d: &FromData) -> Html {
     tiles(all.into_iter().flatten().collect())
 }
 
-fn charts(f: &Found) -> Html {
+fn charts(f: &SecretBounds) -> Html {
     match f.figures.as_slice() {
         [] => Html::new(),
         [one] => figure(one),
@@ -70,7 +70,7 @@ fn charts(f: &Found) -> Html {
 }
 
 /// The attacks that were played at the noise asked for: all that the verdict may name.
-fn attacks(f: &Found) -> Html {
+fn attacks(f: &SecretBounds) -> Html {
     let played = f.data.iter().flat_map(|d| &d.attacks).filter(|a| Some(a.sigma) == f.sigma);
     let rows: Vec<Vec<Cell>> = played
         .map(|a| {
@@ -115,7 +115,7 @@ fn row(b: &Row, with_worst: bool) -> Vec<Cell> {
     cells
 }
 
-fn bounds(f: &Found) -> Html {
+fn bounds(f: &SecretBounds) -> Html {
     if f.bounds.is_empty() {
         return Html::new();
     }
@@ -141,7 +141,7 @@ fn bounds(f: &Found) -> Html {
     )
 }
 
-fn most_exposed(f: &Found) -> Html {
+fn most_exposed(f: &SecretBounds) -> Html {
     let Some(m) = f.data.as_ref().and_then(|d| d.most_exposed.as_ref()) else { return Html::new() };
     let heads = [text_column("bound"), numbers("success, at most"), numbers("advantage")];
     let rows: Vec<Vec<Cell>> = m.bounds.iter().map(|b| row(b, false)).collect();
@@ -159,7 +159,7 @@ fn most_exposed(f: &Found) -> Html {
     )
 }
 
-fn estimation(f: &Found) -> Html {
+fn estimation(f: &SecretBounds) -> Html {
     if f.estimation.is_empty() && f.typical.is_empty() {
         return Html::new();
     }
@@ -180,7 +180,7 @@ fn estimation(f: &Found) -> Html {
     card("estimation", "Estimates", claims, lead, body)
 }
 
-fn rests_on(f: &Found) -> Html {
+fn rests_on(f: &SecretBounds) -> Html {
     let of_rows = f.bounds.iter().flat_map(|b| &b.assumptions);
     let all: BTreeSet<&String> = of_rows.chain(f.estimation.iter().flat_map(|e| &e.assumptions)).collect();
     if all.is_empty() {

@@ -3,24 +3,24 @@
 use super::figure::{claims, drawn};
 use crate::document::attack::AttackResult;
 use crate::document::audit::Audit;
-use crate::document::bound::{Found, Row};
+use crate::document::bound::{Row, SecretBounds};
 use crate::format;
 use crate::render::html::markup::{Html, fill};
 use crate::render::html::parts::{card, list, narrow};
 use crate::words;
 use leakscope_core::attack::Attack as Attacker;
 
-pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
-    let (Some(data), Some(figure)) = (&found.data, found.figures.first()) else { return Html::new() };
+pub(super) fn secret(audit: &Audit, bounds: &SecretBounds) -> Html {
+    let (Some(data), Some(figure)) = (&bounds.data, bounds.figures.first()) else { return Html::new() };
     let name = &data.secret.name;
     let mut lead = String::new();
-    if let Some(best) = found.bounds.first() {
+    if let Some(best) = bounds.bounds.first() {
         let releases = match audit.releases {
             1 => String::new(),
             many => format!(", released {many} times,"),
         };
         let beats = |a: &AttackResult| {
-            Some(a.sigma) == found.sigma && a.attack == Attacker::BlackBox && a.accuracy.value > best.success
+            Some(a.sigma) == bounds.sigma && a.attack == Attacker::BlackBox && a.accuracy.value > best.success
         };
         let covers = match data.attacks.iter().any(beats) {
             true => format!(
@@ -31,12 +31,12 @@ pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
         lead = format!(
             "At σ = {}{releases} no attacker who goes by the model alone{covers} has an advantage over guessing the most frequent \
              {name} above {} (success {}), averaged over records. ",
-            found.sigma.map(format::setting).unwrap_or_default(),
+            bounds.sigma.map(format::setting).unwrap_or_default(),
             format::at_most(best.advantage),
             format::share_at_most(best.success)
         );
     }
-    let at = data.attacks.iter().filter(|a| Some(a.sigma) == found.sigma);
+    let at = data.attacks.iter().filter(|a| Some(a.sigma) == bounds.sigma);
     if let Some(strongest) = at.max_by(|a, b| a.advantage.value.total_cmp(&b.advantage.value)) {
         lead.push_str(&format!(
             "The strongest attack played, the {}, achieved {} ({} to {}{}). ",
@@ -44,13 +44,13 @@ pub(super) fn secret(audit: &Audit, found: &Found) -> Html {
             format::number(strongest.advantage.value),
             format::number(strongest.advantage.ci_low),
             format::number(strongest.advantage.ci_high),
-            chance(strongest, found.bounds.first())
+            chance(strongest, bounds.bounds.first())
         ));
     }
     lead.push_str(&figure.caption);
     let heading = format!("Guessing {name}: the bound and the attacks");
     let rests: std::collections::BTreeSet<&String> =
-        found.bounds.iter().flat_map(|b| &b.assumptions).collect();
+        bounds.bounds.iter().flat_map(|b| &b.assumptions).collect();
     let body = narrow(drawn(figure)).and(fill("<h3>What the bounds rest on</h3>{}", &[&list(rests)]));
     card("secret", &heading, &claims(figure), lead, body)
 }

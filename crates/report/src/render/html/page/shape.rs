@@ -123,7 +123,7 @@ fn chart(audit: &Audit, noise: &Noise) -> Option<Figure> {
 
 /// Standard errors of the coefficients, noise included.
 pub(super) fn inference(audit: &Audit) -> Html {
-    let Some(found) = &audit.inference else { return Html::new() };
+    let Some(inference) = &audit.inference else { return Html::new() };
     let heads = [
         text_column("coefficient"),
         numbers("as fitted"),
@@ -133,8 +133,8 @@ pub(super) fn inference(audit: &Audit) -> Html {
         text_column("interval"),
         numbers("p-value"),
     ];
-    let z = normal_quantile(0.5 + 0.5 * found.level);
-    let mut order: Vec<_> = found.coefficients.iter().collect();
+    let z = normal_quantile(0.5 + 0.5 * inference.level);
+    let mut order: Vec<_> = inference.coefficients.iter().collect();
     let most = if order.len() > 2 * SHOWN { SHOWN } else { order.len() };
     if most < order.len() {
         // Of many, those that are surest not to be zero.
@@ -161,7 +161,7 @@ pub(super) fn inference(audit: &Audit) -> Html {
             ]
         })
         .collect();
-    let units = match found.original_units {
+    let units = match inference.original_units {
         true => "of the columns as they stand in the file",
         false => "of the columns as encoded",
     };
@@ -169,7 +169,7 @@ pub(super) fn inference(audit: &Audit) -> Html {
         "How far coefficients {units} are from those of the population, once noise is added: {} intervals and two-sided tests, \
          by the sandwich estimate. The part from sampling is read off the records: it belongs to this audit, not to a \
          release. A release centres the interval at its own, noisy coefficient.{}",
-        format::share(found.level),
+        format::share(inference.level),
         if audit.model.l2 > 0.0 { " With a penalty they are about the penalised coefficients." } else { "" }
     );
     let lines = others.iter().map(|c| {

@@ -2,7 +2,7 @@
 //! images whose values were taken in the order height, width, channel for channel, height, width.
 
 use super::super::Context;
-use super::super::mueller::said;
+use super::super::mueller::failure_of;
 use leakscope::{Failure, Result};
 use leakscope_net::Shape;
 use leakscope_net::io::Tensors;
@@ -17,12 +17,12 @@ const SIDE: usize = 64;
 const LOOKED_AT: usize = 200;
 
 /// The measure, where there are weights.
-pub(super) struct Seen {
+pub(super) struct Perception {
     lpips: Option<Lpips>,
     shape: [usize; 3],
 }
 
-impl Seen {
+impl Perception {
     pub(super) fn read(context: &Context<'_>, shape: [usize; 3]) -> Result<Self> {
         let path = context.folder.join(FILE);
         if !path.is_file() {
@@ -35,7 +35,7 @@ impl Seen {
     }
 
     /// In words, for the page.
-    pub(super) fn said(&self) -> &'static str {
+    pub(super) fn description(&self) -> &'static str {
         match self.lpips {
             Some(_) => {
                 "LPIPS at 64 × 64. The published one is of images reshaped from channels last to channels first, that is \
@@ -50,19 +50,19 @@ impl Seen {
     }
 
     /// The rows of an attack; none without weights.
-    pub(super) fn rows(&self, name: &str, records: &[f64], found: &[f64], paper: f64) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, name: &str, records: &[f64], guesses: &[f64], paper: f64) -> Result<Vec<Row>> {
         let Some(lpips) = &self.lpips else { return Ok(vec![]) };
         let d: usize = self.shape.iter().product();
         let pairs: Vec<(&[f64], &[f64])> =
-            records.chunks_exact(d).zip(found.chunks_exact(d)).take(LOOKED_AT).collect();
+            records.chunks_exact(d).zip(guesses.chunks_exact(d)).take(LOOKED_AT).collect();
         let range = Range { low: 0.0, high: 1.0 };
         let n = pairs.len().max(1) as f64;
         let (mut plain, mut scrambled) = (0.0, 0.0);
         for (record, guess) in pairs {
-            plain += lpips.distance(Shape::Image(self.shape), record, guess, range).map_err(said)? / n;
+            plain += lpips.distance(Shape::Image(self.shape), record, guess, range).map_err(failure_of)? / n;
             let of = |values: &[f64]| reshaped(&enlarged(values, self.shape));
             let shape = Shape::Image([SIDE, SIDE, 3]);
-            scrambled += lpips.distance(shape, &of(record), &of(guess), range).map_err(said)? / n;
+            scrambled += lpips.distance(shape, &of(record), &of(guess), range).map_err(failure_of)? / n;
         }
         let name = format!("{name}: LPIPS of the adversary");
         Ok(vec![

@@ -24,8 +24,8 @@ impl<T: Real> Network<T> {
         let (outputs, tapes) = self.forward(&mut cx, x, self.nodes.len());
         // squared error from the outputs themselves: its units are 1
         let target = Target::Vectors(dev.copy(outputs.all()));
-        let what = (Loss::SquaredError, self.outputs());
-        let (zero, loss) = dev.loss(what, outputs.all(), (target, None), records, true);
+        let loss_kind = (Loss::SquaredError, self.outputs());
+        let (zero, loss) = dev.loss(loss_kind, outputs.all(), (target, None), records, true);
         dev.put(zero);
         let (square, embedded) = (dev.scalars(records), Tape::default());
         Primal { records, length: 1, values, tapes, embedded, loss, outputs, square }
