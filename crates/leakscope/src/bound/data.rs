@@ -313,7 +313,8 @@ fn limits_of_game(bounding: &Bounding, left_out: u64, scaled: bool, binned: bool
     }
     if binned {
         warnings.push(format!(
-            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds say. With              more ⟨bins⟩ each holds less.",
+            "Bins of {} are tried at their means: a value elsewhere in its bin may be guessed more often than these bounds \
+             say. With more ⟨bins⟩ each holds less.",
             bounding.secret
         ));
     }
