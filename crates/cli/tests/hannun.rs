@@ -271,7 +271,7 @@ fn bad_input_is_answered_in_words() {
         ("balance flat.csv --target y --l2 0.1 --weights-per class", "is no class: use sample"),
         ("balance flat.csv --target y --l2 0.1 --min-weight 2 --max-weight 1", "--min-weight"),
         ("balance flat.csv --target y --l2 0.1 --update accelerated --variant unweighted", "--update"),
-        ("balance flat.csv --target y --l2 0.1 --min-weight -1", "--min-weight: -1: expected 0 ≤"),
+        ("balance flat.csv --target y --l2 0.1 --min-weight -1", "--min-weight: -1: expected zero or"),
         ("balance flat.csv --target y --l2 0.1 --tolerance -1", "--tolerance: -1: expected zero"),
         ("balance flat.csv --target y --l2 0.1 --sigma -1", "--sigma: -1: expected a positive"),
         ("balance flat.csv --target y --l2 0.1 --attribute a --sum-to-one", "`a` is a number"),

@@ -180,7 +180,7 @@ fn grounds(verdict: &Verdict) -> Html {
     fill(
         "<details class=\"grounds\"><summary>What decides this colour: {}</summary>{}\
          <p class=\"say\">The worst line decides. A page is never calmer than a number on it.</p></details>\n",
-        &[&decided_by, &table("wrap stack even", "What decides the colour", &heads, &rows)],
+        &[&decided_by, &table("wrap stack even", "Numbers that decide this colour", &heads, &rows)],
     )
 }
 
