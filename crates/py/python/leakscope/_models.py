@@ -465,7 +465,7 @@ def release(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = leakscope.release(X, y, sigma=0.5, out=folder)
     ...     sorted(path.name for path in result.files)
-    ['model.json', 'release-1.json', 'release.json', 'report.html']
+    ['model.json', 'release-1.html', 'release-1.json', 'release.json', 'report.html']
     """
     asked = dict(locals())
     given = _requests.opened(data, y, asked)
