@@ -58,6 +58,13 @@ pub(crate) fn few_digits(
     (condition > ILL_CONDITIONED).then(|| {
         let names = encoding.columns();
         let weakest: Vec<String> = weakest().iter().map(|&j| names[j].clone()).collect();
+        // The intercept has no penalty, and its column is one: where it alone is weak, the others or their penalty are huge.
+        if encoding.intercept && names.last().is_some_and(|last| weakest == [last.clone()]) {
+            return format!(
+                "Beside the intercept, columns or the penalty on their coefficients are huge (condition number {condition:.1e}): these \
+                 numbers have few reliable digits. Use ⟨scale=standard⟩, or lower ⟨l2⟩ where it is far above one."
+            );
+        }
         format!(
             "The problem is nearly singular (condition number {condition:.1e}) along {}: these numbers have few \
              reliable digits. Drop one of these columns, use ⟨scale=standard⟩, or raise ⟨l2⟩.",
