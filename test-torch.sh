@@ -20,11 +20,12 @@ else
     python="$place/venv/bin/python"
     [ -x "$python" ] || python3 -m venv "$place/venv"
     "$place/venv/bin/pip" install --quiet --disable-pip-version-check \
-        maturin numpy pandas pyarrow scikit-learn pytest torch opacus transformers lightning jax
+        maturin numpy pandas pyarrow scikit-learn jsonschema pytest torch opacus transformers lightning jax
     rm -rf "$place/wheels"
     PATH="$place/venv/bin:$PATH" maturin build --quiet --profile dev -m crates/py/Cargo.toml --out "$place/wheels"
     "$place/venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$place"/wheels/leakscope-*.whl
 fi
 "$python" -m pytest crates/py/tests/test_torch.py crates/py/tests/test_torch_any.py \
     crates/py/tests/test_torch_attack.py crates/py/tests/test_opacus.py crates/py/tests/test_lightning.py crates/py/tests/test_jax.py \
+    crates/py/tests/test_schemas.py::test_attacks_on_modules_are_as_their_schema \
     -p no:cacheprovider -c crates/py/pyproject.toml --rootdir crates/py -rs "$@"
