@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What test.sh leaves out: audits on real local clusters of Dask and Spark, installed from PyPI into an environment of their own,
+# What test.sh leaves out: audits on real local clusters of Dask and Spark, and of tables in a store like S3 (the feature
+# `object-store`, and a server of the tests' own). Dask and Spark are installed from PyPI into an environment of their own,
 # target/cluster. Spark needs Java 17 or later; without it its tests are skipped, loudly. LEAKSCOPE_CLUSTER_VENV names a virtual
 # environment that has the packages already: nothing is downloaded then, and nothing installed into it.
 set -euo pipefail
@@ -13,10 +14,10 @@ else
     python="$place/venv/bin/python"
     [ -x "$python" ] || python3 -m venv "$place/venv"
     "$python" -m pip install --quiet --disable-pip-version-check \
-        numpy pandas pyarrow pytest 'dask[distributed]>=2024.1' 'pyspark>=3.5'
+        numpy pandas pyarrow pytest 'dask[distributed]>=2024.1' 'pyspark[connect]>=3.5'
 fi
-# the package as a wheel would have it, from what `cargo build` of the workspace leaves
-cargo build --workspace --quiet
+# the package as a wheel would have it, with stores like S3
+cargo build -p leakscope-py --features object-store --quiet
 rm -rf "$place/site"
 mkdir -p "$place/site"
 cp -r crates/py/python/leakscope "$place/site/"

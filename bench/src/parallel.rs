@@ -4,6 +4,10 @@ use leakscope_core::Result;
 use leakscope_core::rows::{Block, Finish, Part, Rows, Start};
 use rayon::prelude::*;
 
+/// Runs of blocks with a state of their own, and how many of them are made before they are merged at least: as in the table crate.
+const RUNS: usize = 16;
+const WAVE: usize = 8;
+
 /// Blocks of rows; every wave of them is folded in parallel and merged in order.
 pub(crate) struct Parallel {
     pub(crate) blocks: Vec<Block>,
@@ -13,8 +17,9 @@ impl Parallel {
     /// Cut as the table crate cuts them: about a megabyte a block, and at least sixteen blocks of 256 rows or more.
     /// Correlated normal columns and a target that depends on them; no intercept.
     pub(crate) fn synthetic(n: usize, d: usize, seed: u64) -> Self {
-        let runs = (n / 256).clamp(1, 16);
-        let block_rows = (131_072 / d).clamp(256, 8192).min(n.div_ceil(runs));
+        let runs = (n / 256).clamp(1, RUNS);
+        let blocks_in_run = n.div_ceil(runs).div_ceil((131_072 / d).clamp(256, 8192));
+        let block_rows = n.div_ceil(runs * blocks_in_run);
         let starts: Vec<usize> = (0..n).step_by(block_rows).collect();
         let blocks = starts.par_iter().map(|&start| {
             let mut random = Random(seed ^ (start as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -47,10 +52,11 @@ impl Rows for Parallel {
     }
 
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let runs: Vec<&[Block]> = self.blocks.chunks(self.blocks.len().div_ceil(16).max(1)).collect();
-        for wave in runs.chunks(8) {
+        let runs: Vec<&[Block]> = self.blocks.chunks(self.blocks.len().div_ceil(RUNS).max(1)).collect();
+        for wave in runs.chunks(WAVE.max(rayon::current_num_threads())) {
             let parts: Vec<Result<Box<dyn Part + 's>>> = wave
                 .par_iter()
+                .with_max_len(1)
                 .map(|run| {
                     let mut part = start();
                     run.iter().try_for_each(|block| part.step(block))?;

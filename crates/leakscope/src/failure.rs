@@ -29,12 +29,14 @@ pub enum Failure {
     Interrupted,
 }
 
-/// Refuses a file or folder that is not there, by the option that named it. Standard input always is.
+/// Refuses a file or folder that is not there, by the option that named it. Standard input always is; of an object in a store reading
+/// it tells.
 ///
 /// # Errors
 /// For the first path that leads nowhere.
 pub fn present(option: &str, paths: &[PathBuf]) -> Result<()> {
-    match paths.iter().find(|p| p.as_os_str() != "-" && !p.exists()) {
+    let missing = |p: &&PathBuf| p.as_os_str() != "-" && !leakscope_table::is_remote(p) && !p.exists();
+    match paths.iter().find(missing) {
         Some(path) => {
             let message = format!("cannot read {}: there is no such file or folder", path.display());
             Err(Failure::option(option, message))

@@ -54,15 +54,16 @@ pub fn audit(
     folder.publish(pending)
 }
 
-/// Data above this are not read a second time for their fingerprint.
+/// Data above this, and data in an object store, are not read a second time for their fingerprint.
 const MOST_FINGERPRINTED: u64 = 2 << 30;
 
 /// A fingerprint of the data for a page: HMAC-SHA256 of their contents under a key of the folder, which lies in `private/`; none
 /// where there is no such folder (a release makes one). Two pages of one folder tell by it whether they are about the same data;
 /// without the key nobody can try data against it.
 pub fn fingerprint(folder: &Folder, read: &ReadOptions) -> Result<Option<String>> {
+    let local = read.paths.iter().all(|p| !leakscope_table::is_remote(p));
     let size: u64 = read.paths.iter().filter_map(|p| std::fs::metadata(p).ok()).map(|m| m.len()).sum();
-    if !folder.path().join(ledger::PRIVATE).is_dir() || size > MOST_FINGERPRINTED {
+    if !folder.path().join(ledger::PRIVATE).is_dir() || !local || size > MOST_FINGERPRINTED {
         return Ok(None);
     }
     crate::release::keyed_fingerprint(folder.path(), read).map(Some)

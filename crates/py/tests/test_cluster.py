@@ -1,11 +1,14 @@
 """Audits in parts: the digits of one machine, with threads, processes, Dask and Spark, whatever becomes of a worker."""
 
 import concurrent.futures
+import json
 import multiprocessing
 import os
 import pathlib
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -19,6 +22,7 @@ import leakscope
 import leakscope.distributed
 from conftest import timeless
 from leakscope import _machines
+from s3 import Store
 
 #: set by test-cluster.sh, which installs the clusters
 REAL = os.environ.get("LEAKSCOPE_CLUSTER") == "1"
@@ -163,6 +167,25 @@ def test_softmax_and_scores_have_the_digits_of_one_machine(tmp_path):
     assert len(of_records(tmp_path / "s")) == there["score"]["n"]
 
 
+@pytest.mark.parametrize("model", ["linear", "logistic", "poisson", "gamma", "tweedie", "squared-hinge", "huber", "softmax"])
+def test_every_family_has_the_digits_of_one_machine_where_parts_have_other_categories(tmp_path, model):
+    files = table(tmp_path, rows=1200, group=200)
+    frame = pd.read_parquet(files[2])
+    # a level that no part before the last one has, and none of another
+    frame["sex"] = np.where(np.arange(len(frame)) % 2 == 0, "x", "m")
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), files[2], row_group_size=200)
+    target = {"logistic": "sick", "squared-hinge": "sick", "softmax": "site", "poisson": "visits"}.get(model, "dose")
+    if model == "poisson":
+        for file in files:
+            part = pd.read_parquet(file)
+            part["visits"] = np.floor(part["dose"]).astype(int)
+            pq.write_table(pa.Table.from_pandas(part, preserve_index=False), file, row_group_size=200)
+    options = dict(target=target, model=model, drop=["id"], weights="w", missing="mean", l2=0.02, sigma=0.5, tell_budget=0)
+    here = leakscope.audit(files, **options)
+    assert same(here, leakscope.distributed.audit(files, map=lambda function, parts: [function(part) for part in parts], **options))
+    assert "x" in str(here.document)
+
+
 def test_balance_release_and_bound_have_the_digits_of_one_machine(tmp_path):
     files = table(tmp_path, rows=2000)
     options = dict(target="dose", id="id", weights="w", missing="drop", l2=0.01)
@@ -180,7 +203,11 @@ def test_balance_release_and_bound_have_the_digits_of_one_machine(tmp_path):
 
 def same_but_files(here, there):
     """As :func:`same`, of tables with other names."""
-    one, other = timeless(here.document), timeless(there.document)
+    return alike(here.document, there.document)
+
+
+def alike(here, there):
+    one, other = timeless(here), timeless(there)
     for document in (one, other):
         document.pop("tables", None)
         document.get("data", {}).pop("files", None)
@@ -308,6 +335,90 @@ def test_a_worker_of_dask_that_is_killed_is_replaced(cluster, tmp_path):
 
 
 @pytest.fixture(scope="module")
+def store():
+    """A store like S3, which the native module reads where it is built with the feature ``object-store``."""
+    if not REAL:
+        pytest.skip("test-cluster.sh runs this, with the feature object-store")
+    served, before = Store(), dict(os.environ)
+    os.environ.update(AWS_ENDPOINT_URL=served.endpoint, AWS_ACCESS_KEY_ID="nobody", AWS_SECRET_ACCESS_KEY="nothing")
+    yield served
+    served.close()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def stored(store, files, bucket="bucket"):
+    """Puts files into a bucket, and gives their names there."""
+    for file in files:
+        store.objects[f"{bucket}/folder/{file.name}"] = file.read_bytes()
+    return [f"s3://{bucket}/folder/{file.name}" for file in files]
+
+
+def as_csv(files, folder):
+    paths = [folder / f"{file.stem}.csv" for file in files]
+    for file, path in zip(files, paths):
+        pd.read_parquet(file).to_csv(path, index=False)
+    return paths
+
+
+@pytest.mark.parametrize("written", ["parquet", "csv"])
+@pytest.mark.parametrize("tagged", [True, False])
+def test_a_store_is_read_by_ranges_and_gives_the_digits_of_files(store, tmp_path, written, tagged):
+    files = table(tmp_path) if written == "parquet" else as_csv(table(tmp_path, files=2), tmp_path)
+    store.tagged = tagged
+    names = stored(store, files)
+    store.asked.clear()
+    here = leakscope.audit(files, **OPTIONS)
+    assert same_but_files(here, leakscope.audit(names, **OPTIONS))
+    assert store.asked and all(wanted is not None for command, _, wanted in store.asked if command == "GET")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        assert same_but_files(here, leakscope.distributed.audit(names, map=pool.map, records=tmp_path / "records", **OPTIONS))
+    assert len(of_records(tmp_path / "records")) == here["n"]
+    by_web = [name.replace("s3://", store.endpoint + "/") for name in names]
+    assert same_but_files(here, leakscope.distributed.audit(by_web, **OPTIONS))
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_an_object_that_changes_or_vanishes_between_passes_is_named(store, tmp_path, tagged):
+    store.tagged = tagged
+    for files, part in ((table(tmp_path), 4), (as_csv(table(tmp_path), tmp_path), 1)):
+        for change in (lambda whole: whole[:40_000] + b"7" + whole[40_001:], lambda whole: whole + b"\n", None):
+            names, calls = stored(store, files), []
+            key = names[1].removeprefix("s3://")
+
+            def changing(function, parts):
+                calls.append(1)
+                if len(calls) == 3 and change is None:
+                    del store.objects[key]
+                elif len(calls) == 3:
+                    store.objects[key] = change(store.objects[key])
+                return [function(part) for part in parts]
+
+            if change is not None and not tagged and files[0].suffix == ".parquet" and len(change(b"x" * 50_000)) == 50_000:
+                continue  # without a tag, a page of Parquet that changed shows where it cannot be decoded, as in a file
+            with pytest.raises(leakscope.DataError, match=rf"part {part} .*{key}"):
+                leakscope.distributed.audit(names, map=changing, **OPTIONS)
+    store.tagged = True
+
+
+def test_names_in_a_store_that_lead_nowhere_are_refused(store, tmp_path):
+    names = stored(store, table(tmp_path))
+    for name, words in (("s3://bucket/none.parquet", "none.parquet"), ("s3://bucket/", "one object"), ("s3://bucket", "one object"),
+                        ("gs://bucket/t.csv", "gs://.*mount"), ("hdfs://node/t.csv", "hdfs://.*mount")):
+        with pytest.raises(leakscope.DataError, match=words):
+            leakscope.audit([names[0], name], **OPTIONS)
+
+
+def test_dask_reads_a_store(cluster, store, tmp_path):
+    import leakscope.dask
+
+    files = table(tmp_path)
+    variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    cluster.run(os.environ.update, variables)
+    assert same_but_files(leakscope.audit(files, **OPTIONS), leakscope.dask.audit(stored(store, files), client=cluster, **OPTIONS))
+
+
+@pytest.fixture(scope="module")
 def spark():
     if not REAL:
         pytest.skip("test-cluster.sh runs this, with Spark")
@@ -343,6 +454,14 @@ def test_spark_gives_the_digits_of_one_machine(spark, tmp_path):
     assert leakscope.spark._by_frames(spark, work[0], parts[0], {}) == found[0]
 
 
+def test_spark_reads_a_store(spark, store, tmp_path):
+    import leakscope.spark
+
+    files = table(tmp_path)
+    names = [name.replace("s3://", store.endpoint + "/") for name in stored(store, files)]
+    assert same_but_files(leakscope.audit(files, **OPTIONS), leakscope.spark.audit(names, spark=spark, **OPTIONS))
+
+
 def test_spark_answers_the_other_questions_and_reads_dataframes(spark, tmp_path):
     import leakscope.spark
 
@@ -365,6 +484,40 @@ def test_spark_answers_the_other_questions_and_reads_dataframes(spark, tmp_path)
     here = leakscope.audit(parts, **asked)
     there = leakscope.spark.audit(frame, spark=spark, records=tmp_path / "of_frame", **asked)
     assert same_but_files(here, there) and there.records.count() == there["n"]
+
+
+CONNECTED = """
+import json, sys
+from pyspark.sql import SparkSession
+import leakscope.spark
+files, options = json.load(sys.stdin)
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+assert "connect" in type(session).__module__
+try:
+    of_files = leakscope.spark.audit(files, spark=session, **options)
+    frame = session.read.parquet(files[0]).coalesce(1)
+    of_frame = leakscope.spark.audit(frame, spark=session, **{**options, "tell_budget": 0})
+    print()
+    print(json.dumps([of_files.document, of_frame.document]))
+finally:
+    session.stop()
+"""
+
+
+def test_spark_connect_gives_the_digits_of_one_machine(tmp_path):
+    # A session of Connect and a classic one do not go together in one process.
+    if not REAL:
+        pytest.skip("test-cluster.sh runs this, with Spark")
+    if shutil.which("java") is None:
+        pytest.skip("JAVA IS NOT HERE: Spark Connect was NOT tested")
+    pytest.importorskip("pyspark.sql")
+    pytest.importorskip("grpc")
+    files = [str(file) for file in table(tmp_path, rows=3000, group=10_000)]
+    asked = subprocess.run([sys.executable, "-c", CONNECTED], input=json.dumps([files, OPTIONS]), capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr[-3000:]
+    of_files, of_frame = json.loads(asked.stdout.strip().splitlines()[-1])
+    assert alike(leakscope.audit(files, **OPTIONS).document, of_files)
+    assert alike(leakscope.audit(files[0], **{**OPTIONS, "tell_budget": 0}).document, of_frame)
 
 
 def test_an_executor_of_spark_that_is_killed_is_replaced(spark, tmp_path):

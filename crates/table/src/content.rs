@@ -1,16 +1,18 @@
 //! The bytes of a text file: where they are, in which encoding, and how they become text.
 
+use crate::stored::{self, Stored};
 use crate::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub(crate) const BUFFER: usize = 1 << 18;
+/// Bytes that tell what a file is.
+const HEAD: u64 = 1024;
 pub(crate) const BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// The encoding of text files.
@@ -88,6 +90,9 @@ pub fn read_once(path: &Path) -> Result<Option<Arc<[u8]>>> {
     if is_standard_input(path) {
         return standard_input().map(Some);
     }
+    if stored::is_remote(path) {
+        return Ok(None);
+    }
     let failed = |source| Error::Read { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_file() || metadata.is_dir() {
@@ -102,33 +107,46 @@ pub fn read_once(path: &Path) -> Result<Option<Arc<[u8]>>> {
     Ok(Some(bytes))
 }
 
-/// The bytes of a file, on disk or in memory, compressed or not.
+/// The bytes of a file, in memory or where it is stored, compressed or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     /// What messages call it.
     pub(crate) path: PathBuf,
-    held: Option<Arc<[u8]>>,
+    source: Bytes,
     pub(crate) gzip: bool,
     /// Bytes, compressed as they are.
     pub(crate) bytes: u64,
 }
 
+/// Where bytes are.
+#[derive(Debug, Clone)]
+enum Bytes {
+    Held(Arc<[u8]>),
+    Stored(Stored),
+}
+
 impl Content {
     /// A file, or standard input, that is not empty; with its first bytes.
     pub(crate) fn open(path: &Path) -> Result<(Self, Vec<u8>)> {
-        let failed = |source| Error::Read { path: path.into(), source };
         if path.is_dir() {
             return Err(Error::Folder { path: path.into() });
         }
-        let held = read_once(path)?;
-        let bytes = match &held {
-            Some(bytes) => bytes.len() as u64,
-            None => std::fs::metadata(path).map_err(failed)?.len(),
-        };
-        let path = if is_standard_input(path) { PathBuf::from(STANDARD_INPUT) } else { path.into() };
-        let mut content = Self { path, held, gzip: false, bytes };
-        let mut head = Vec::new();
-        content.raw(0)?.take(1024).read_to_end(&mut head).map_err(|source| content.failed(source))?;
+        let Some(held) = read_once(path)? else { return Self::of(Stored::find(path)?) };
+        let path = if is_standard_input(path) { STANDARD_INPUT.as_ref() } else { path };
+        Self { path: path.into(), bytes: held.len() as u64, source: Bytes::Held(held), gzip: false }
+            .with_head()
+    }
+
+    /// A file that was found and is not empty, with its first bytes.
+    pub(crate) fn of(stored: Stored) -> Result<(Self, Vec<u8>)> {
+        let (path, bytes) = (stored.path().into(), stored.bytes()?);
+        Self { path, source: Bytes::Stored(stored), gzip: false, bytes }.with_head()
+    }
+
+    fn with_head(self) -> Result<(Self, Vec<u8>)> {
+        let (mut content, mut head) = (self, Vec::new());
+        let first = content.raw(0, Some(HEAD))?;
+        first.take(HEAD).read_to_end(&mut head).map_err(|source| content.failed(source))?;
         if head.is_empty() {
             return Err(Error::EmptyFile { path: content.path });
         }
@@ -138,12 +156,21 @@ impl Content {
 
     /// Bytes that are in memory already.
     pub(crate) fn held(path: &Path, bytes: Vec<u8>) -> Self {
-        Self { path: path.into(), bytes: bytes.len() as u64, held: Some(bytes.into()), gzip: false }
+        let (path, length) = (path.into(), bytes.len() as u64);
+        Self { path, source: Bytes::Held(bytes.into()), gzip: false, bytes: length }
     }
 
     /// Whether the bytes are in memory.
     pub(crate) fn is_held(&self) -> bool {
-        self.held.is_some()
+        self.stored().is_none()
+    }
+
+    /// The file; `None` where the bytes are in memory.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        match &self.source {
+            Bytes::Held(_) => None,
+            Bytes::Stored(stored) => Some(stored),
+        }
     }
 
     pub(crate) fn failed(&self, source: std::io::Error) -> Error {
@@ -158,34 +185,39 @@ impl Content {
             Some(how) => std::io::Error::other(format!("{how}. Copy or download it again ({source})")),
             None => source,
         };
-        Error::Read { path: self.path.clone(), source }
+        stored::failed(&self.path, source)
     }
 
-    /// The bytes as they are, from `start`.
-    fn raw(&self, start: u64) -> Result<Box<dyn Read>> {
-        Ok(match &self.held {
-            Some(bytes) => {
+    /// The bytes as they are, from `start`; more than those up to `end` need not come.
+    fn raw(&self, start: u64, end: Option<u64>) -> Result<Box<dyn Read>> {
+        match &self.source {
+            Bytes::Held(bytes) => {
                 let mut cursor = Cursor::new(Arc::clone(bytes));
                 cursor.set_position(start);
-                Box::new(cursor)
+                Ok(Box::new(cursor))
             }
-            None => {
-                let mut file = File::open(&self.path).map_err(|source| self.failed(source))?;
-                file.seek(SeekFrom::Start(start)).map_err(|source| self.failed(source))?;
-                Box::new(file)
-            }
-        })
+            Bytes::Stored(stored) => stored.reader(start, end),
+        }
     }
 
     /// The uncompressed bytes from `start`, without a byte order mark.
     pub(crate) fn stream(&self, start: u64) -> Result<Box<dyn BufRead>> {
+        self.stream_to(start, None)
+    }
+
+    /// The uncompressed bytes from `start` to `end`.
+    pub(crate) fn range(&self, start: u64, end: u64) -> Result<impl Read> {
+        Ok(self.stream_to(start, Some(end))?.take(end - start))
+    }
+
+    fn stream_to(&self, start: u64, end: Option<u64>) -> Result<Box<dyn BufRead>> {
         let failed = |source| self.failed(source);
         let mut reader: Box<dyn BufRead> = if self.gzip {
-            let mut stream = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(self.raw(0)?));
+            let mut stream = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(self.raw(0, None)?));
             std::io::copy(&mut (&mut stream).take(start), &mut std::io::sink()).map_err(failed)?;
             Box::new(stream)
         } else {
-            Box::new(BufReader::with_capacity(BUFFER, self.raw(start)?))
+            Box::new(BufReader::with_capacity(BUFFER, self.raw(start, end)?))
         };
         if start == 0 && reader.fill_buf().map_err(failed)?.starts_with(&BOM) {
             reader.consume(BOM.len());
@@ -196,7 +228,7 @@ impl Content {
     /// Whether the uncompressed bytes start with the byte order mark of UTF-8.
     pub(crate) fn starts_with_bom(&self) -> Result<bool> {
         let mut head = Vec::new();
-        let raw = self.raw(0)?;
+        let raw = self.raw(0, None)?;
         let read = match self.gzip {
             true => MultiGzDecoder::new(raw).take(3).read_to_end(&mut head),
             false => raw.take(3).read_to_end(&mut head),

@@ -450,7 +450,7 @@ impl CsvFile {
         each: &mut dyn FnMut(&Batch) -> Result<()>,
     ) -> Result<()> {
         let table_row = batch.first_row;
-        let mut reader = self.parser(self.content.stream(range.start)?.take(range.end - range.start));
+        let mut reader = self.parser(self.content.range(range.start, range.end)?);
         let mut record = ByteRecord::new();
         let mut done = 0;
         while done < range.rows {

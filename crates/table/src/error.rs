@@ -9,7 +9,7 @@ use leakscope_core::error::shown;
 use std::path::PathBuf;
 pub use target::TargetError;
 use wording::{
-    closest_names, missing_advice, missing_columns, missing_markers, missing_or_extra, no_header,
+    closest_names, missing_advice, missing_columns, missing_markers, missing_or_extra, no_header, no_store,
     other_columns, row_or_header,
 };
 
@@ -72,6 +72,16 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The name of an object in a store that is not read.
+    #[error("cannot read {}: {}", path.display(), no_store(scheme, *possible))]
+    NoStore {
+        /// Its name.
+        path: PathBuf,
+        /// What the name begins with.
+        scheme: String,
+        /// Whether another build might read it.
+        possible: bool,
     },
     /// A folder was named where a file is needed.
     #[error(

@@ -66,6 +66,7 @@ mod schema;
 mod source;
 mod split;
 mod splits;
+mod stored;
 mod table;
 mod temporary;
 mod words;
@@ -100,7 +101,8 @@ pub use records::{
 pub use records_file::{RecordNumbers, record_numbers};
 pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
-pub use splits::{Extent, FileSplit, Fingerprint, Splits};
+pub use splits::{Extent, FileSplit, Splits};
+pub use stored::{Fingerprint, is_remote, open_bytes};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::closest;

@@ -6,6 +6,7 @@ use crate::column::Kind;
 use crate::csv_file::Markers;
 use crate::notation::Notation;
 use crate::place::Place;
+use crate::stored::{Chunks, Stored};
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
@@ -13,15 +14,16 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use std::fmt::Display;
-use std::fs::File;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A Parquet file whose footer was read.
 #[derive(Debug)]
 pub(crate) struct ParquetFile {
     pub(crate) path: PathBuf,
+    stored: Stored,
     metadata: ArrowReaderMetadata,
     pub(crate) names: Vec<String>,
     /// Kind of each column, or the name of a type that has none.
@@ -29,9 +31,10 @@ pub(crate) struct ParquetFile {
 }
 
 impl ParquetFile {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|source| Error::Read { path: path.into(), source })?;
-        let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))
+    pub(crate) fn open(stored: &Stored) -> Result<Self> {
+        let path = stored.path();
+        let chunks = stored.chunks(&[stored.footer()?])?;
+        let metadata = guarded(|| ArrowReaderMetadata::load(&chunks, ArrowReaderOptions::new()))
             .map_err(|message| Error::Parquet { path: path.into(), message })?;
         let fields = metadata.schema().fields();
         let names: Vec<String> = fields.iter().map(|f| f.name().trim().to_string()).collect();
@@ -39,7 +42,7 @@ impl ParquetFile {
         if names.is_empty() {
             return Err(Error::EmptyFile { path: path.into() });
         }
-        Ok(Self { path: path.into(), metadata, names, kinds })
+        Ok(Self { path: path.into(), stored: stored.clone(), metadata, names, kinds })
     }
 
     /// How the numbers of a column are written.
@@ -84,6 +87,16 @@ impl ParquetFile {
         Arc::new(Schema::new_with_metadata(changed.collect::<Vec<_>>(), schema.metadata().clone()))
     }
 
+    /// The bytes of a row group's columns.
+    fn chunks(&self, group: usize, mask: &ProjectionMask) -> Result<Chunks> {
+        let of_group = self.metadata.metadata().row_group(group).columns().iter().enumerate();
+        let wanted = of_group.filter(|(leaf, _)| mask.leaf_included(*leaf)).map(|(_, column)| {
+            let (start, length) = column.byte_range();
+            start..start.saturating_add(length)
+        });
+        self.stored.chunks(&wanted.collect::<Vec<Range<u64>>>())
+    }
+
     /// Decodes row group `group` into batches of `batch_rows`. `fields` maps columns of the table to fields
     /// of this file; `batch.first_row` and `batch.row_in_file` are those of the group.
     pub(crate) fn read(
@@ -95,8 +108,6 @@ impl ParquetFile {
         batch_rows: usize,
         each: &mut dyn FnMut(&Batch) -> Result<()>,
     ) -> Result<()> {
-        let file =
-            File::open(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })?;
         let options = ArrowReaderOptions::new().with_schema(self.schema_for(wants, fields));
         let metadata = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options)
             .unwrap_or_else(|_| self.metadata.clone());
@@ -105,7 +116,8 @@ impl ParquetFile {
         roots.sort_unstable();
         roots.dedup();
         let mask = ProjectionMask::roots(metadata.parquet_schema(), roots.iter().copied());
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+        let chunks = self.chunks(group, &mask)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, metadata)
             .with_projection(mask)
             .with_row_groups(vec![group])
             .with_batch_size(batch_rows);

@@ -34,10 +34,8 @@ impl Source {
         }
         // The first bytes decide; the extension only says what a damaged file was meant to be.
         if head.starts_with(b"PAR1") || matches!(extension.as_str(), "parquet" | "pq") {
-            if content.is_held() {
-                return Err(Error::BinaryInput { format: "Parquet" });
-            }
-            return ParquetFile::open(path).map(Self::Parquet);
+            let stored = content.stored().ok_or(Error::BinaryInput { format: "Parquet" })?;
+            return ParquetFile::open(stored).map(Self::Parquet);
         }
         if head.starts_with(arrow_file::MAGIC) || matches!(extension.as_str(), "feather" | "arrow" | "ipc") {
             if head.starts_with(arrow_file::MAGIC_FEATHER_1) {

@@ -7,7 +7,8 @@ use crate::machines::{Away, Machines, Partition};
 use crate::memory::Memory;
 use crate::parquet_file::ParquetFile;
 use crate::source::Source;
-use crate::splits::{Extent, FileSplit, Fingerprint, Splits, content_of};
+use crate::splits::{Extent, FileSplit, Splits, content_of};
+use crate::stored::{Fingerprint, Stored};
 use crate::table::{Part, ReadOptions, Split, Table, runs_of};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ impl Table {
         let mut files = Vec::new();
         for path in self.paths() {
             // What is held in memory has no file, and is refused below.
-            files.push(Fingerprint::of(path).ok());
+            let found = Stored::find(path).and_then(|file| Ok((file.fingerprint()?, file)));
+            files.push(found.ok());
         }
         let describe = |(number, split): (usize, &Split)| {
             let source = &self.inner.files[split.file].source;
@@ -39,10 +41,10 @@ impl Table {
             let not_in_files = || Error::NotInFiles { name: source.path().into() };
             let (row_in_file, extent) = place.ok_or_else(not_in_files)?;
             let (first_row, rows, runs) = (split.first_row, split.rows, split.runs);
-            let file = files[split.file].ok_or_else(not_in_files)?;
+            let (file, stored) = files[split.file].as_ref().ok_or_else(not_in_files)?;
             let path = source.path().to_path_buf();
-            let content = content_of(&path, &extent)?;
-            Ok(FileSplit { path, first_row, rows, number, runs, file, content, row_in_file, extent })
+            let content = content_of(stored, &extent)?;
+            Ok(FileSplit { path, first_row, rows, number, runs, file: *file, content, row_in_file, extent })
         };
         let splits = self.splits(hooks)?.iter().enumerate().map(describe).collect::<Result<_>>()?;
         Ok(Splits { columns: self.columns().to_vec(), na: self.inner.markers.own.clone(), splits })
@@ -59,7 +61,7 @@ impl Table {
         for split in &cut.splits {
             let changed =
                 || Error::ChangedSincePlanned { path: split.path.clone() }.in_part(split.number, &split.path);
-            if checked != Some(&*split.path) && Fingerprint::of(&split.path)? != split.file {
+            if checked != Some(&*split.path) && Stored::find(&split.path)?.fingerprint()? != split.file {
                 return Err(changed());
             }
             checked = Some(&split.path);
@@ -83,15 +85,14 @@ impl Table {
         if let Extent::Partition { .. } = split.extent {
             return Err(Error::OnlyAway { name: split.path.clone() });
         }
-        if Fingerprint::of(&split.path)? != split.file
-            || content_of(&split.path, &split.extent)? != split.content
-        {
+        let stored = Stored::find(&split.path)?;
+        if stored.fingerprint()? != split.file || content_of(&stored, &split.extent)? != split.content {
             return Err(changed());
         }
         let source = match split.extent {
             Extent::Bytes { start, end, delimiter, encoding, decimal, no_header, gzip, file_bytes } => {
-                let (content, _) = Content::open(&split.path)?;
-                if content.bytes != file_bytes || content.gzip != gzip || content.is_held() || start > end {
+                let (content, _) = Content::of(stored)?;
+                if content.bytes != file_bytes || content.gzip != gzip || start > end {
                     return Err(changed());
                 }
                 let delimiter = Some(delimiter);
@@ -101,7 +102,7 @@ impl Table {
                 Source::Csv(csv)
             }
             Extent::RowGroup { group } => {
-                let parquet = ParquetFile::open(&split.path)?;
+                let parquet = ParquetFile::open(&stored)?;
                 if parquet.group_rows().get(group) != Some(&rows) {
                     return Err(changed());
                 }

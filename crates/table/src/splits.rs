@@ -3,12 +3,10 @@
 use crate::column::ColumnSchema;
 use crate::content::TextEncoding;
 use crate::notation::Decimal;
+use crate::stored::{Fingerprint, Stored};
 use crate::{Error, Result};
-use leakscope_core::pass::bytes::crc_of;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A table of files, cut into the splits that passes read on their own, in row order.
 ///
@@ -45,62 +43,6 @@ pub struct FileSplit {
     pub row_in_file: u64,
     /// Where in the file they are.
     pub extent: Extent,
-}
-
-/// What tells that a file has changed, at the cost of reading its two ends: the last bytes of a Parquet file say where
-/// everything else is, and how large.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
-    /// Size in bytes.
-    pub bytes: u64,
-    /// Checksum of the first and the last 64 KiB.
-    pub ends: u64,
-}
-
-/// Bytes at either end of a file that its fingerprint is taken of.
-const END: u64 = 1 << 16;
-
-impl Fingerprint {
-    /// That of a file.
-    pub fn of(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Read { path: path.into(), source };
-        let mut file = File::open(path).map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
-        let mut ends = vec![];
-        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
-        file.seek(SeekFrom::Start(bytes.saturating_sub(END))).map_err(failed)?;
-        (&mut file).take(END).read_to_end(&mut ends).map_err(failed)?;
-        Ok(Self { bytes, ends: crc_of(&ends) })
-    }
-}
-
-/// A quick checksum of a range of a file, eight bytes at a time; it finds that something changed, not who changed it.
-fn checksum(path: &Path, start: u64, end: u64) -> Result<u64> {
-    let failed = |source| Error::Read { path: path.into(), source };
-    let mut file = File::open(path).map_err(failed)?;
-    file.seek(SeekFrom::Start(start)).map_err(failed)?;
-    let mut rest = file.take(end.saturating_sub(start));
-    let (mut sum, mut buffer) = (0_u64, vec![0; 1 << 18]);
-    loop {
-        // Full buffers, so that the sum does not depend on how much a read gives.
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match rest.read(&mut buffer[filled..]).map_err(failed)? {
-                0 => break,
-                more => filled += more,
-            }
-        }
-        for chunk in buffer[..filled].chunks(8) {
-            let mut eight = [0; 8];
-            eight[..chunk.len()].copy_from_slice(chunk);
-            // Odd multipliers lose nothing; the shift lets high bits come back down.
-            sum = (sum ^ u64::from_le_bytes(eight)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            sum ^= sum >> 29;
-        }
-        if filled < buffer.len() {
-            return Ok(sum);
-        }
-    }
 }
 
 /// Where in a file the rows of a split are.
@@ -147,10 +89,11 @@ impl Splits {
     }
 }
 
-/// Checksum of what a split holds, where it is a range of the file as it stands; Parquet has its own, and gzip too.
-pub(crate) fn content_of(path: &Path, extent: &Extent) -> Result<Option<u64>> {
+/// Checksum of what a split holds, where it is a range of the file as it stands and no tag tells its version; Parquet has its own,
+/// and gzip too.
+pub(crate) fn content_of(file: &Stored, extent: &Extent) -> Result<Option<u64>> {
     match extent {
-        Extent::Bytes { start, end, gzip: false, .. } => checksum(path, *start, *end).map(Some),
+        Extent::Bytes { start, end, gzip: false, .. } => file.checksum(*start, *end),
         Extent::Bytes { gzip: true, .. } | Extent::RowGroup { .. } | Extent::Partition { .. } => Ok(None),
     }
 }

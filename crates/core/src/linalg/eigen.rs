@@ -1,11 +1,19 @@
 //! Eigenvalues of symmetric matrices: all of them, or the largest by Lanczos.
 
-use super::{PIECES, axpy, check_finite, dot, failed, norm, times, view};
+use super::{FEW_PIECES, PIECES, axpy, check_finite, dot, failed, norm, times, view};
 use crate::Result;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::{Mat, MatMut, MatRef};
+use faer::linalg::evd::tridiag::{tridiag_in_place, tridiag_in_place_scratch};
+use faer::linalg::evd::{
+    ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch, tridiagonal_self_adjoint_evd,
+};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj,
+};
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
+use faer::{Conj, Mat, MatMut, MatRef};
 
 /// Eigenvalues of a symmetric p × p matrix, largest first, and its eigenvectors as columns of a row-major p × p
 /// matrix.
@@ -29,12 +37,56 @@ pub fn symmetric_eigen(a: &[f64], p: usize) -> Result<(Vec<f64>, Vec<f64>)> {
 /// Eigenvalues, smallest first, and the vectors where there is room for them.
 fn decompose(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
     let p = a.nrows();
+    if let Some(vectors) = vectors {
+        return if p < STAGED_FROM { at_once(a, Some(vectors)) } else { in_stages(a, vectors) };
+    }
+    at_once(a, None)
+}
+
+fn at_once(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
+    let p = a.nrows();
     let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, PIECES, Default::default()));
+    let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, FEW_PIECES, Default::default()));
     let mut values = Diag::zeros(p);
     let stack = MemStack::new(&mut memory);
-    self_adjoint_evd(a, values.as_mut(), vectors, PIECES, stack, Default::default())
+    self_adjoint_evd(a, values.as_mut(), vectors, FEW_PIECES, stack, Default::default())
         .map_err(|_| failed("an eigenvalue"))?;
+    Ok(values.column_vector().iter().copied().collect())
+}
+
+/// From this size on the stages of a decomposition are cut each in its own way.
+const STAGED_FROM: usize = 256;
+
+/// The same in its three stages: `A = Q T Qᵀ` with T tridiagonal, which runs at the speed of memory and gains from few pieces; the
+/// eigenvectors of T; and Q times these, products that gain from many.
+fn in_stages(a: MatRef<'_, f64>, mut vectors: MatMut<'_, f64>) -> Result<Vec<f64>> {
+    let p = a.nrows();
+    let block = recommended_block_size::<f64>(p, p);
+    let (mut t, mut reflections) = (a.to_owned(), Mat::zeros(block, p - 1));
+    let mut memory = MemBuffer::new(tridiag_in_place_scratch::<f64>(p, FEW_PIECES, Default::default()));
+    let stack = MemStack::new(&mut memory);
+    tridiag_in_place(t.as_mut(), reflections.as_mut(), FEW_PIECES, stack, Default::default());
+    let (mut diagonal, mut beside, mut values) = (Diag::zeros(p), Diag::zeros(p), Diag::zeros(p));
+    for i in 0..p {
+        diagonal[i] = t[(i, i)];
+        beside[i] = if i + 1 < p { t[(i + 1, i)] } else { 0.0 };
+    }
+    let wanted = ComputeEigenvectors::Yes;
+    let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, PIECES, Default::default()));
+    let (stack, room) = (MemStack::new(&mut memory), Some(vectors.as_mut()));
+    let (d, b) = (diagonal.as_ref(), beside.as_ref());
+    tridiagonal_self_adjoint_evd(d, b, values.as_mut(), room, PIECES, stack, Default::default())
+        .map_err(|_| failed("an eigenvalue"))?;
+    let scratch = apply_block_householder_sequence_on_the_left_in_place_scratch::<f64>(p - 1, block, p);
+    let mut memory = MemBuffer::new(scratch);
+    apply_block_householder_sequence_on_the_left_in_place_with_conj(
+        t.as_ref().submatrix(1, 0, p - 1, p - 1),
+        reflections.as_ref(),
+        Conj::No,
+        vectors.as_mut().subrows_mut(1, p - 1),
+        PIECES,
+        MemStack::new(&mut memory),
+    );
     Ok(values.column_vector().iter().copied().collect())
 }
 
@@ -145,12 +197,11 @@ fn tridiagonal_eigen(alpha: &[f64], beta: &[f64]) -> Result<(Vec<f64>, Vec<f64>)
 #[cfg(test)]
 mod tests {
     use super::super::tests::{dense_gram, example};
-    use super::super::{Cholesky, gram_add};
+    use super::super::{Cholesky, gram_add, matmul, matmul_transposed};
     use super::*;
 
-    #[test]
-    fn the_largest_eigenvalue_of_a_large_matrix_is_that_of_a_full_decomposition() {
-        let p = LANCZOS_FROM + 40;
+    /// A Gram matrix of random numbers.
+    fn random_gram(p: usize) -> Vec<f64> {
         let mut x = vec![0.0; 2 * p * p];
         let mut h = 1_u64;
         for v in &mut x {
@@ -159,6 +210,39 @@ mod tests {
         }
         let mut a = vec![0.0; p * p];
         gram_add(&x, None, p, &mut a);
+        a
+    }
+
+    #[test]
+    fn a_decomposition_in_stages_is_one_and_the_same_on_any_number_of_threads() {
+        let p = STAGED_FROM + 17;
+        let a = random_gram(p);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| symmetric_eigen(&a, p).unwrap())
+        };
+        let (values, q) = on(1);
+        for threads in [2, 5] {
+            assert!((&values, &q) == (&on(threads).0, &on(threads).1), "{threads} threads");
+        }
+        let at_once = at_once(view(&a, p), None).unwrap();
+        assert!(values.iter().rev().zip(&at_once).all(|(x, y)| (x - y).abs() < 1e-12 * values[0]));
+        let (mut product, mut inner) = (vec![0.0; p * p], vec![0.0; p * p]);
+        matmul(&a, &q, (p, p, p), &mut product);
+        matmul_transposed(&q, &q, (p, p, p), &mut inner);
+        for i in 0..p {
+            for j in 0..p {
+                let expected = q[i * p + j] * values[j];
+                assert!((product[i * p + j] - expected).abs() < 1e-12 * values[0]);
+                assert!((inner[i * p + j] - f64::from(u8::from(i == j))).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_eigenvalue_of_a_large_matrix_is_that_of_a_full_decomposition() {
+        let p = LANCZOS_FROM + 40;
+        let a = random_gram(p);
         let all = view(&a, p).self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
         assert!((largest_eigenvalue(&a, p).unwrap() / all[p - 1] - 1.0).abs() < 1e-12);
     }

@@ -206,8 +206,10 @@ pub fn times(a: &[f64], v: &[f64]) -> Vec<f64> {
 }
 
 /// How many pieces a decomposition is cut into: always the same, because the order of its sums follows from it and no
-/// digit may depend on the machine. More than a few threads do not make it faster.
-const PIECES: Par = Par::Rayon(NonZeroUsize::new(4).expect("four"));
+/// digit may depend on the machine. What is made of products gains from as many as there are cores, what runs at the speed of
+/// memory from a few.
+const PIECES: Par = Par::Rayon(NonZeroUsize::new(16).expect("sixteen"));
+const FEW_PIECES: Par = Par::Rayon(NonZeroUsize::new(4).expect("four"));
 
 fn view(a: &[f64], p: usize) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a, p, p)

@@ -232,7 +232,7 @@ impl Plan {
 /// The request with names of files that hold in any folder: whoever runs a part may be in another.
 pub(super) fn absolute(mut request: Request) -> Result<Request> {
     for read in std::iter::once(&mut request.read).chain(&mut request.test).chain(&mut request.score) {
-        for path in read.paths.iter_mut().filter(|path| path.as_os_str() != "-") {
+        for path in read.paths.iter_mut().filter(|p| p.as_os_str() != "-" && !leakscope_table::is_remote(p)) {
             *path = fs::canonicalize(&path)
                 .map_err(|e| Failure::Data(format!("cannot read {}: {e}", path.display())))?;
         }

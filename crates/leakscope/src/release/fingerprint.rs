@@ -4,7 +4,6 @@ use super::seal::Key;
 use crate::{Failure, Result};
 use leakscope_table::ReadOptions;
 use sha2::{Digest, Sha256};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -45,7 +44,7 @@ pub(super) fn fingerprint(read: &ReadOptions) -> Result<String> {
             continue;
         }
         let (mut file, mut hash, mut buffer) =
-            (File::open(path).map_err(fail)?, Sha256::new(), vec![0; 1 << 16]);
+            (leakscope_table::open_bytes(path)?, Sha256::new(), vec![0; 1 << 16]);
         loop {
             let read = file.read(&mut buffer).map_err(fail)?;
             if read == 0 {

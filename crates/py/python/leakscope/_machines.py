@@ -79,9 +79,10 @@ def ask(question: Callable[..., _R], data: Any, machines: Machines, options: Map
 def absolute(data: Any) -> Any:
     """Names of files as other processes find them."""
     if isinstance(data, (str, os.PathLike)):
-        return os.path.abspath(data)
+        # an object in a store has the same name everywhere
+        return data if "://" in os.fspath(data) else os.path.abspath(data)
     if isinstance(data, (list, tuple)) and all(isinstance(d, (str, os.PathLike)) for d in data):
-        return [os.path.abspath(d) for d in data]
+        return [absolute(d) for d in data]
     return data
 
 

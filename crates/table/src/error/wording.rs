@@ -9,6 +9,21 @@ pub(super) fn no_header(header_is_data: bool) -> &'static str {
     }
 }
 
+/// Why a name such as `s3://…` is not followed; `possible` where another build might.
+pub(super) fn no_store(scheme: &str, possible: bool) -> String {
+    const MOUNT: &str =
+        "mount it as a folder that all machines see, or let the engine read it into a DataFrame";
+    match (scheme, possible) {
+        ("s3" | "s3a" | "http" | "https", true) => format!(
+            "this build reads files of the file system alone. Build Leakscope with `--features object-store` for s3:// and \
+             http(s)://, or {MOUNT}"
+        ),
+        _ => format!(
+            "{scheme}:// is not read, only files and, with the feature `object-store`, s3:// and http(s)://: {MOUNT}"
+        ),
+    }
+}
+
 pub(super) fn missing_or_extra(missing: bool, first: &Path) -> String {
     if missing {
         format!("is missing, but {} has it", first.display())
