@@ -97,14 +97,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             Some(out) => open(out.join(e.name)).map(Some),
         })
         .collect::<Result<_>>()?;
-    let display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
+    let mut display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
     let size = Size { trials: args.trials, runs: args.runs, seed: args.seed, full: args.full };
     let mut all = vec![];
     for (experiment, folder) in chosen.iter().zip(&folders) {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
+        if all.is_empty() {
+            // nothing is written yet: what is learned before a step may take minutes, and need not be waited for
+            display = display.may_end();
+        }
         let reproduction = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
+        display.settle();
         let written =
             folder.as_ref().map(|f| papers::write(&reproduction, f)).transpose()?.unwrap_or_default();
         all.push((reproduction, written));

@@ -168,14 +168,15 @@ impl<T: Real> Head<T> {
     fn new(lesson: &Lesson<'_, T>, outputs: usize) -> Result<Self> {
         let layers = vec![L::dense(WIDTH), L::dense(WIDTH), L::Gelu, L::dense(outputs)];
         let spec = NetSpec::sequential(Shape::Vector([1]), layers, Loss::SquaredError);
-        let mut net = Network::new(spec, 0)?.on(lesson.net.backend())?;
-        let p = net.parameter_count();
         let rounded = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
-        let workers = Workers::of(&net);
+        let p = 2 * WIDTH + (WIDTH + 1) * WIDTH + (WIDTH + 1) * outputs;
         let before = lesson.start(3 * p + 1);
-        if let Some(before) = &before {
-            net.set_parameters(&rounded(&before[..p]))?;
-        }
+        let net = match &before {
+            Some(before) => Network::with_parameters(spec, &rounded(&before[..p]))?,
+            None => Network::new(spec, 0)?,
+        };
+        let net = net.on(lesson.net.backend())?;
+        let workers = Workers::of(&net);
         let (moments, learned) = workers.with(|dev| {
             let moment = |dev: &mut Device<T>, i: usize| match &before {
                 Some(before) => dev.upload(&rounded(&before[i * p..][..p])),

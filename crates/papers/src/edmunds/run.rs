@@ -61,7 +61,7 @@ pub(super) struct Split {
 /// Public records that a constant or an average is learned on, at most.
 const PART: usize = 2048;
 /// Public records that a network of the record is learned on, and its epochs, at most.
-const FEW: (usize, u64) = (256, 40);
+const FEW: (usize, u64) = (128, 20);
 
 /// What came of a run, or the mean over runs.
 #[derive(Debug, Clone)]
@@ -104,23 +104,15 @@ impl Effort {
         Self { runs: context.runs.map_or(usual.runs, |n| [n, n, usual.runs[2].min(n)]), ..usual }
     }
 
-    /// Of sweeps, which are many runs: one batch of public records.
+    /// Of sweeps, which are many runs.
     pub(super) fn sweep(context: &Context<'_>) -> Self {
-        let usual = Self::of(context);
-        let lesson = if context.full { usual.lesson } else { usual.lesson.min(BATCH) };
-        Self { lesson, runs: [1; 3], ..usual }
+        Self { runs: [1; 3], ..Self::small(context) }
     }
 
-    /// Of convolutional networks, whose records cost ten times as much.
+    /// Of convolutional networks and of photographs, whose records cost ten times as much: one batch of public records.
     pub(super) fn small(context: &Context<'_>) -> Self {
         let usual = Self::of(context);
-        match context.full {
-            true => usual,
-            false => {
-                let runs = context.runs.map_or([1; 3], |_| usual.runs);
-                Self { lesson: usual.lesson.min(128), epochs: usual.epochs.min(20), runs, ..usual }
-            }
-        }
+        Self { lesson: if context.full { usual.lesson } else { usual.lesson.min(BATCH) }, ..usual }
     }
 
     /// In words, for the page.
@@ -130,8 +122,7 @@ impl Effort {
         match context.full {
             true => format!(
                 "All records, epochs and steps as published (there three runs): what is not perturbed is {}, FIM as in the \
-                 thesis {}. This project’s perturbations, learned on {} public records, are {}; a network of the record is left out \
-                 here, since it costs an array of all parameters for each record and epoch.",
+                 thesis {}. This project’s perturbations, learned on {} public records, are {}.",
                 runs(self.runs[0]),
                 runs(self.runs[1]),
                 format::count(PART as u64),
