@@ -344,6 +344,7 @@ fn bad_names_and_flags_are_errors() {
         (&["reproduce", "hannun-fig4"][..], "--data"),
         (&["reproduce", "am207-toy", "--data", "/nowhere/at/all"][..], "is no folder"),
         (&["reproduce", "am207-toy", "--synthetic", "--trials", "0"][..], "--trials"),
+        (&["reproduce", "edmunds-table3.4", "--synthetic", "--runs", "0"][..], "--runs"),
         (&["data", "get", "imagenet"][..], "mnist"),
         (&["data", "get", "iwpc"][..], "Yeom"),
     ] {

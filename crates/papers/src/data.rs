@@ -369,6 +369,7 @@ mod tests {
             synthetic: true,
             scratch: scratch.to_owned(),
             trials: 1,
+            runs: None,
             full: false,
             seed: 3,
             device: leakscope::net::Device::default(),

@@ -44,6 +44,8 @@ pub struct Context<'a> {
     scratch: PathBuf,
     /// Noise vectors for every point of an attack.
     pub trials: usize,
+    /// Training runs whose mean a row shows; absent: as many as the table takes of itself.
+    runs: Option<u64>,
     /// Seed of everything random.
     pub seed: u64,
     /// Whether what takes hours is run at the published size.
@@ -375,6 +377,8 @@ pub const TRIALS: [usize; 2] = [100, 10];
 pub struct Size {
     /// Noise vectors for every point of an attack; absent: [`TRIALS`].
     pub trials: Option<usize>,
+    /// Training runs whose mean a row shows; absent: as many as the table takes of itself.
+    pub runs: Option<u64>,
     /// Seed of everything random.
     pub seed: u64,
     /// Whether what takes hours is run at the published size.
@@ -385,7 +389,7 @@ pub struct Size {
 pub fn run(
     experiment: &Experiment,
     origin: &Origin<'_>,
-    Size { trials, seed, full }: Size,
+    Size { trials, runs, seed, full }: Size,
     device: Device,
     hooks: &Hooks,
 ) -> Result<Reproduction> {
@@ -405,6 +409,7 @@ pub fn run(
         synthetic,
         scratch: scratch.path().to_path_buf(),
         trials: trials.unwrap_or(TRIALS[usize::from(synthetic)]),
+        runs,
         seed,
         full,
         device,

@@ -1,5 +1,7 @@
 """Attacks on networks: arrays in, arrays and metrics out, the numbers of the command line."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,38 @@ def test_the_informed_adversary():
         leakscope.attack_network(None, x, y, method="informed", known=20, learn=4, targets=3)
     with pytest.raises(leakscope.OptionError, match="method='membership'"):
         leakscope.attack_network(None, x, y, method="informed", shadows=2)
+
+
+def lpips_weights(path):
+    """Weights of LPIPS in their shapes, drawn: only that they are read, and change what is measured."""
+    rng, arrays = np.random.default_rng(1), {}
+    shapes = [(0, 64, 3, 11), (3, 192, 64, 5), (6, 384, 192, 3), (8, 256, 384, 3), (10, 256, 256, 3)]
+    for i, (number, outputs, inputs, side) in enumerate(shapes):
+        size = inputs * side * side
+        arrays[f"features.{number}.weight"] = rng.normal(size=(outputs, inputs, side, side)) * (2 / size) ** 0.5
+        arrays[f"features.{number}.bias"] = np.zeros(outputs)
+        arrays[f"lin{i}.model.1.weight"] = rng.uniform(size=(1, outputs, 1, 1))
+    header, body = {}, b""
+    for name, value in arrays.items():
+        raw = value.astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+    return path
+
+
+def test_lpips_where_weights_are_given(tmp_path):
+    rng = np.random.default_rng(2)
+    x, y = rng.uniform(size=(6, 8, 8)), rng.integers(0, 3, 6)
+    net = leakscope.Network("mlp", input=(8, 8, 1), outputs=3, seed=1)
+    weights = lpips_weights(tmp_path / "lpips.safetensors")
+    found = leakscope.attack_network(net, x, y, records=5, iterations=10, lpips=weights, seed=1)
+    assert found.document["levels"][0]["lpips"]["value"] > 0
+    flat = leakscope.Network("mlp", input=(64,), outputs=3, seed=1)
+    with pytest.raises(leakscope.OptionError, match="lpips: it is of images"):
+        leakscope.attack_network(flat, x.reshape(6, 64), y, records=5, iterations=10, lpips=weights)
+    with pytest.raises(leakscope.OptionError, match="lpips"):
+        leakscope.attack_network(net, x, y, records=5, iterations=10, lpips=tmp_path / "nothing")
+    with pytest.raises(leakscope.OptionError, match="lpips: it belongs"):
+        leakscope.attack_network(net, x, y, method="membership", test=(x, y), lpips=weights)

@@ -134,6 +134,7 @@ const GROUPS: [(&str, &[&str]); 20] = [
         &[
             "list",
             "full",
+            "runs",
             "label",
             "unit",
             "score",

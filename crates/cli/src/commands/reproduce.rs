@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Noise vectors for every point of an attack [default: 100, on made-up data 10]
     #[arg(long, value_name = "N")]
     trials: Option<usize>,
+    /// Training runs whose mean each row of a table shows, where training is random [default: 3 and more, as the table says]
+    #[arg(long, value_name = "N")]
+    runs: Option<u64>,
     /// Run what takes hours at the published size; without it, such tables are made from a part of the data in minutes
     #[arg(long)]
     full: bool,
@@ -53,8 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             )),
         };
     };
-    if args.trials == Some(0) {
-        return Err(Failure::option("trials", "0: expected at least 1"));
+    for (option, given) in [("trials", args.trials == Some(0)), ("runs", args.runs == Some(0))] {
+        if given {
+            return Err(Failure::option(option, "0: expected at least 1"));
+        }
     }
     args.run.start()?;
     let chosen = papers::chosen(name)?;
@@ -92,14 +97,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             Some(out) => open(out.join(e.name)).map(Some),
         })
         .collect::<Result<_>>()?;
-    let display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
-    let size = Size { trials: args.trials, seed: args.seed, full: args.full };
+    let mut display = Display::start(args.run.quiet || args.run.json, args.out.clone())?;
+    let size = Size { trials: args.trials, runs: args.runs, seed: args.seed, full: args.full };
     let mut all = vec![];
     for (experiment, folder) in chosen.iter().zip(&folders) {
         if chosen.len() > 1 && !args.run.json {
             display.remark(&format!("{} …", experiment.name));
         }
+        if all.is_empty() {
+            // nothing is written yet: what is learned before a step may take minutes, and need not be waited for
+            display = display.may_end();
+        }
         let reproduction = papers::run(experiment, &origin, size, args.device, &display.hooks)?;
+        display.settle();
         let written =
             folder.as_ref().map(|f| papers::write(&reproduction, f)).transpose()?.unwrap_or_default();
         all.push((reproduction, written));

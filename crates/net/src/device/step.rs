@@ -2,6 +2,7 @@
 
 use super::{Buf, Device, Flags, address, cuda::magic};
 use crate::{Real, error::Result, grid::Grid, optimizer::Optimizer, random::Generator};
+use rayon::prelude::*;
 
 impl<T: Real> Device<T> {
     /// Copies truth values to the device.
@@ -140,11 +141,21 @@ impl<T: Real> Device<T> {
                 let lr = T::from_f64(learning_rate / c1);
                 let root = T::from_f64(1.0 / c2.sqrt());
                 let (b1, b2, e) = (T::from_f64(beta1), T::from_f64(beta2), T::from_f64(epsilon));
-                for i in each {
-                    m[i] = b1 * m[i] + (T::ONE - b1) * g[i];
-                    v[i] = b2 * v[i] + (T::ONE - b2) * g[i] * g[i];
-                    theta[i] -= lr * m[i] / (v[i].sqrt() * root + e);
-                }
+                // whole pieces, without a branch: what is not trained keeps its values
+                let size = 1 << 15;
+                let pieces =
+                    theta.par_chunks_mut(size).zip(m.par_chunks_mut(size)).zip(v.par_chunks_mut(size));
+                let given = g.par_chunks(size).zip(trained.data.par_chunks(size));
+                pieces.zip(given).for_each(|(((theta, m), v), (g, trained))| {
+                    let places = theta.iter_mut().zip(m).zip(v).zip(g.iter().zip(trained));
+                    for (((theta, m), v), (&g, &trained)) in places {
+                        let (first, second) = (b1 * *m + (T::ONE - b1) * g, b2 * *v + (T::ONE - b2) * g * g);
+                        let moved = *theta - lr * first / (second.sqrt() * root + e);
+                        *m = if trained { first } else { *m };
+                        *v = if trained { second } else { *v };
+                        *theta = if trained { moved } else { *theta };
+                    }
+                });
             }
             // no moments: plain gradient descent
             _ => each.for_each(|i| theta[i] -= lr * g[i]),

@@ -9,14 +9,15 @@
 //! is itself). What is before the last batch norm has no part in the output and no gradient; what remains is
 //! `c(φ) = W₂ GELU(W₁ β + b₁) + b₂`, a constant in other coordinates. This is what is trained here.
 
-use super::{Adam, Added, Learned, Lesson, Perturbed};
+use super::{Adam, Added, Learned, Lesson, Perturbed, Perturbing};
 use crate::{
     Clip, LayerSpec as L, Loss, NetSpec, Network, Real, Shape,
-    device::Device,
+    device::{Buf, Device, Flags},
     engine::Workers,
     error::Result,
     leak::Label,
-    pass::{OwnDirection, Primal, SharedDirection},
+    optimizer::Optimizer,
+    pass::{OwnDirection, Primal, Pulled, SharedDirection},
     perturb::Shift,
 };
 
@@ -49,25 +50,24 @@ pub(super) fn learn<T: Real>(lesson: &Lesson<'_, T>) -> Result<Learned<T>> {
 pub(super) fn learn_thesis<T: Real>(lesson: &Lesson<'_, T>) -> Result<Learned<T>> {
     let trained = lesson.net.trained();
     let places: Vec<usize> = (0..trained.len()).filter(|&i| trained[i]).collect();
-    let head = Head::<T>::new(places.len())?;
+    let mut head = Head::<T>::new(lesson, places.len())?;
     let traces = lesson.traces()?;
-    let mut phi = match lesson.start(head.net.parameter_count()) {
-        Some(phi) => phi,
-        None => head.net.parameters()?.iter().map(|v| v.to_f64()).collect(),
+    let all = |own: Vec<f64>| {
+        let mut c = vec![0.0; trained.len()];
+        places.iter().zip(own).for_each(|(&i, v)| c[i] = v);
+        c
     };
-    let mut head = head;
-    let mut adam = Adam::new(phi.len());
-    let mut c = head.constant(&phi, &places, trained.len())?;
+    let mut c = all(head.constant()?);
     for epoch in 0..lesson.how.epochs_at(lesson.step) {
         for batch in lesson.batches(epoch) {
             let gradient = gradient(lesson, &batch, &traces, &c)?;
             let own: Vec<f64> = places.iter().map(|&i| gradient[i]).collect();
-            adam.update(&lesson.how, &head.pulled(&own)?, &mut phi);
-            c = head.constant(&phi, &places, trained.len())?;
+            head.update(&own, &lesson.how);
+            c = all(head.constant()?);
         }
     }
     let report = report(lesson, &traces, &c)?;
-    Ok(Learned { added: Added::Constant(c), report, state: phi })
+    Ok(Learned { added: Added::Constant(c), report, state: head.state()? })
 }
 
 /// The derivative of the objective over a batch.
@@ -124,31 +124,24 @@ fn part<T: Real>(
     (lengths, traces): (&[f64], &[f64]),
     clip: Clip,
 ) -> Result<(f64, Vec<f64>, f64)> {
-    let (k, d) = (primal.records, primal.values);
+    let k = primal.records;
     let (alpha, beta) = (dev.scalars(k), dev.upload_scalars(&vec![1.0; k]));
     let own = OwnDirection { tangent: None, alpha: &alpha, beta: &beta };
     let shared = SharedDirection { array: &shift.array, copies: 1, weights: &beta };
-    let (mut w, _) = net.adjoint(dev, primal, Some(&own), Some(&shared))?;
+    // w stays where it is, each record's in a unit of its own: J_g w is linear in it
+    let pulled = net.pulled(dev, primal, Some(&own), Some(&shared));
+    let [squares, _] = pulled.squares_there(dev);
+    let (squares, units) = (dev.download_scalars(&squares)?, dev.download_scalars(&pulled.units)?);
     let (mut relative, mut psi, mut bends) = (0.0, vec![0.0; k], vec![0.0; k]);
-    for i in 0..k {
-        let w = &mut w[i * d..(i + 1) * d];
-        let (n, length) = (lengths[i], super::dot(w, w).sqrt());
-        // unit tangents stay inside the range of the type
-        if length > 0.0 {
-            w.iter_mut().for_each(|v| *v /= length);
-        }
-        if n == 0.0 {
-            continue;
-        }
-        let (r, r1) = clip.relative_bend(n);
-        let square = length * length;
-        relative += (traces[i] / (n * n) + r * square).max(0.0);
-        psi[i] = -2.0 * traces[i] / n.powi(4) + r1 * square / n;
-        bends[i] = 2.0 * r * length;
+    for i in (0..k).filter(|&i| lengths[i] > 0.0) {
+        let (n, (r, r1)) = (lengths[i], clip.relative_bend(lengths[i]));
+        relative += (traces[i] / (n * n) + r * squares[i]).max(0.0);
+        psi[i] = -2.0 * traces[i] / n.powi(4) + r1 * squares[i] / n;
+        bends[i] = 2.0 * r * units[i];
     }
-    let u: Vec<T> = w.iter().map(|&v| T::from_f64(v)).collect();
-    let u = dev.upload(&u);
-    let pass = net.tangent(dev, primal, Some(u), None, true);
+    let Pulled { input, label, .. } = pulled;
+    dev.put(label);
+    let pass = net.tangent(dev, primal, Some(input), None, true);
     let mut sum = dev.zeros(net.parameter_count());
     let weights = dev.upload_scalars(&bends);
     net.add_weighted_tangent(dev, primal, &pass, &weights, &mut sum);
@@ -159,50 +152,84 @@ fn part<T: Real>(
     Ok((relative, sum, psi.iter().sum()))
 }
 
-/// What is behind the last batch norm of the thesis's network.
+/// What is behind the last batch norm of the thesis's network, with the moments of Adam, all where the perturbed network is.
 struct Head<T> {
     /// Of one value that is always 0, so that the bias of its first layer is β.
     net: Network<T>,
     workers: Workers<T>,
+    /// Two arrays, and the updates that they are of. They outlive a step, as parameters do: it is one training that goes on.
+    moments: Vec<Buf<T>>,
+    updates: u64,
+    learned: Flags,
 }
 
 impl<T: Real> Head<T> {
-    fn new(outputs: usize) -> Result<Self> {
+    /// As the step before left it, or new.
+    fn new(lesson: &Lesson<'_, T>, outputs: usize) -> Result<Self> {
         let layers = vec![L::dense(WIDTH), L::dense(WIDTH), L::Gelu, L::dense(outputs)];
         let spec = NetSpec::sequential(Shape::Vector([1]), layers, Loss::SquaredError);
-        let net = Network::new(spec, 0)?;
-        Ok(Self { workers: Workers::of(&net), net })
+        let rounded = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
+        let p = 2 * WIDTH + (WIDTH + 1) * WIDTH + (WIDTH + 1) * outputs;
+        let before = lesson.start(3 * p + 1);
+        let net = match &before {
+            Some(before) => Network::with_parameters(spec, &rounded(&before[..p]))?,
+            None => Network::new(spec, 0)?,
+        };
+        let net = net.on(lesson.net.backend())?;
+        let workers = Workers::of(&net);
+        let (moments, learned) = workers.with(|dev| {
+            let moment = |dev: &mut Device<T>, i: usize| match &before {
+                Some(before) => dev.upload(&rounded(&before[i * p..][..p])),
+                None => dev.zeros(p),
+            };
+            (vec![moment(dev, 1), moment(dev, 2)], dev.upload_flags(&vec![true; p]))
+        });
+        let updates = before.map_or(0, |b| b[3 * p] as u64);
+        Ok(Self { net, workers, moments, updates, learned })
     }
 
-    /// `c(φ)`, over all parameters.
-    fn constant(&mut self, phi: &[f64], places: &[usize], length: usize) -> Result<Vec<f64>> {
-        self.net.set_parameters(&phi.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>())?;
+    /// `c(φ)`, over the trained parameters.
+    fn constant(&self) -> Result<Vec<f64>> {
         let z = self.workers.with(|dev| {
             let x = dev.zeros(1);
             let z = self.net.outputs_at(dev, x, &[0]);
             dev.unload(z)
         })?;
-        let mut c = vec![0.0; length];
-        places.iter().zip(z).for_each(|(&i, z)| c[i] = z.to_f64());
-        Ok(c)
+        Ok(z.iter().map(|z| z.to_f64()).collect())
     }
 
-    /// `∇_φ rᵀc(φ)`.
-    fn pulled(&self, r: &[f64]) -> Result<Vec<f64>> {
-        self.workers.with(|dev| {
+    /// One update of φ by `∇_φ rᵀc(φ)` and decay, r the derivative of the objective in c.
+    fn update(&mut self, r: &[f64], how: &Perturbing) {
+        let Self { net, workers, moments, updates, learned } = self;
+        workers.with(|dev| {
             // a power of two keeps r inside the range of the type
             let size = r.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
             let unit =
                 if size > 0.0 && size.is_finite() { 2f64.powi(size.log2().floor() as i32) } else { 1.0 };
             let (x, r) = (dev.zeros(1), r.iter().map(|v| T::from_f64(v / unit)).collect::<Vec<T>>());
             let delta = dev.upload(&r);
-            let (primal, back) = self.net.primal_from(dev, x, 1, delta);
+            let (primal, back) = net.primal_from(dev, x, 1, delta);
             dev.put(back);
-            let mut sum = dev.zeros(self.net.parameter_count());
+            let mut sum = dev.zeros(net.parameter_count());
             let one = dev.upload_scalars(&[1.0]);
-            self.net.add_weighted(dev, &primal, &one, &mut sum);
+            net.add_weighted(dev, &primal, &one, &mut sum);
             primal.recycle(dev);
-            Ok(dev.unload(sum)?.iter().map(|v| v.to_f64() * unit).collect())
-        })
+            dev.add_decay(unit, how.weight_decay, &net.theta, &mut sum);
+            let (rule, rate) = (Optimizer::adam(), how.learning_rate);
+            dev.update(rule, *updates, rate, &sum, learned, moments, &mut net.theta);
+            dev.put(sum);
+        });
+        self.updates += 1;
+    }
+
+    /// Parameters, moments, and how many updates they are of.
+    fn state(&self) -> Result<Vec<f64>> {
+        let mut out: Vec<f64> = self.net.parameters()?.iter().map(|v| v.to_f64()).collect();
+        for moment in &self.moments {
+            let values = self.workers.with(|dev| dev.download(moment))?;
+            out.extend(values.iter().map(|v| v.to_f64()));
+        }
+        out.push(self.updates as f64);
+        Ok(out)
     }
 }

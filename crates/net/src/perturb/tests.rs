@@ -264,6 +264,40 @@ fn every_variant_lowers_what_public_records_give_away() {
     assert_eq!(state[..2], [1.0, 0.0], "γ and β of one channel");
 }
 
+/// Two lessons, the second from where the first ended, are one lesson of as many epochs: the moments of Adam go on too.
+#[test]
+fn the_thesis_goes_on_where_it_stopped() {
+    let (net, public) = (network(), data(12, 6));
+    let workers = Workers::of(&net);
+    let learned = |epochs, fresh, before| {
+        let how = Perturbing {
+            variant: Variant::Thesis,
+            lambda: 50.0,
+            epochs,
+            learning_rate: 0.02,
+            weight_decay: 1e-3,
+            fresh,
+            ..Perturbing::default()
+        };
+        let lesson = lesson(&workers, &net, &public, Clip::Gelu { bound: 1.0 }, how);
+        Lesson { before, ..lesson }.learn().unwrap()
+    };
+    let apart = |a: &[f64], b: &[f64]| {
+        let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
+        (square / dot(a, a)).sqrt()
+    };
+    let (whole, half) = (learned(6, false, None), learned(3, false, None));
+    let c = |l: &super::Learned<f64>| l.added.constant().unwrap().clone();
+    let rest = learned(3, false, Some(&half.state));
+    assert!(apart(&c(&whole), &c(&rest)) < 1e-9, "{}", apart(&c(&whole), &c(&rest)));
+    let mut forgotten = half.state.clone();
+    let p = (forgotten.len() - 1) / 3;
+    forgotten[p..].fill(0.0);
+    let rest = learned(3, false, Some(&forgotten));
+    assert!(apart(&c(&whole), &c(&rest)) > 1e-3, "without moments it goes elsewhere");
+    assert!(apart(&c(&half), &c(&learned(3, true, Some(&half.state)))) < 1e-9, "fresh starts anew");
+}
+
 #[test]
 fn epochs_and_lambda_fall_as_published() {
     let how = Perturbing::default();

@@ -137,8 +137,8 @@ struct Family {
     variances: Vec<[f64; 2]>,
     /// Cosines of the first step.
     cosines: Vec<f64>,
-    /// By step: the mean and the largest dFIL so far.
-    dfil: Vec<[f64; 2]>,
+    /// By step: the mean and the largest √dFIL so far, which is what the thesis draws as dFIL.
+    roots: Vec<[f64; 2]>,
 }
 
 fn family(
@@ -152,7 +152,7 @@ fn family(
     let ran = train(context, pool, (SIGMA, true, Some(how)), (STEPS, seed))?;
     let kept = trained(&start(pool.images.size(), seed), true);
     let data = records(&pool.images, pool.parts[0], pool.parts[1], 1)?;
-    let mut out = Family { name, norms: vec![], variances: vec![], cosines: vec![], dfil: vec![] };
+    let mut out = Family { name, norms: vec![], variances: vec![], cosines: vec![], roots: vec![] };
     let mut steps = vec![];
     for (t, (behind, added)) in ran.path.iter().zip(&ran.added).enumerate() {
         context.check()?;
@@ -161,7 +161,7 @@ fn family(
         let cosines = g.cosines();
         out.norms.push(g.norms());
         out.variances.push([v[0], w[0]]);
-        out.dfil.extend(behind.dfil.map(|l| [l.dfil[1], l.dfil[0]]));
+        out.roots.extend(behind.dfil.map(|l| [l.root[1], l.root[0]]));
         steps.push(Figure {
             file: format!("edmunds-figA.{}", first + 2 + t as u32),
             title: format!("Figure A.{}: gradients of step {}, {name}", first + 2 + t as u32, t + 1),
@@ -271,9 +271,9 @@ pub(crate) fn appendix(context: &Context<'_>) -> Result<Findings> {
             let text = format!("{name}: variance along the first component, after over before, step 1");
             findings.rows.push(Row::ours(text, after / before));
         }
-        for (t, [mean, largest]) in f.dfil.iter().enumerate() {
-            findings.rows.push(Row::ours(format!("{name}: mean dFIL up to step {}", t + 1), *mean));
-            findings.rows.push(Row::ours(format!("{name}: largest dFIL up to step {}", t + 1), *largest));
+        for (t, [mean, largest]) in f.roots.iter().enumerate() {
+            findings.rows.push(Row::ours(format!("{name}: mean √dFIL up to step {}", t + 1), *mean));
+            findings.rows.push(Row::ours(format!("{name}: largest √dFIL up to step {}", t + 1), *largest));
         }
     }
     findings.claims = claims(&families);
@@ -321,17 +321,17 @@ fn claims(families: &[Family]) -> Vec<Claim> {
             format!("Along the first: {} before, {} after.", format::number(*before), format::number(*after)),
         ));
     }
-    if let [first, .., last] = usual.dfil[..] {
+    if let [first, .., last] = usual.roots[..] {
         out.push(Claim::new(
             "“The majority of the privacy is seen to be leaked in the first iteration” (A.2): more than half of the mean.",
             first[0] > 0.5 * last[0],
-            format!("{} of the mean dFIL.", format::share(first[0] / last[0])),
+            format!("{} of the mean √dFIL.", format::share(first[0] / last[0])),
         ));
         let ratio = last[1] / first[1];
         out.push(Claim::new(
-            "“The maximum privacy scales linearly”: the largest dFIL after five steps is three to seven times that of one.",
+            "“The maximum privacy scales linearly”: the largest √dFIL, which it draws, is three to seven times that of one step after five.",
             (3.0..=7.0).contains(&ratio),
-            format!("{} times.", format::number(ratio)),
+            format!("{} times; dFIL itself {} times.", format::number(ratio), format::number(ratio * ratio)),
         ));
     }
     out

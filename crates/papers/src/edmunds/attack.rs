@@ -66,8 +66,9 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
             steps: 5,
             shifts,
         };
-        let parameters =
-            train_many(&model, &known_records, &all, context.seed, &|_| true).map_err(failure_of)?;
+        let parameters = train_many(&model, &known_records, &all, context.seed, &|_| context.check().is_ok())
+            .map_err(failure_of)?;
+        context.check()?;
         let (train, test) = (
             examples(&model, &parameters, &all, 0, learn),
             examples(&model, &parameters, &all, learn, targets),
@@ -75,11 +76,12 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
         let epochs = ((attack as f64) * factor).ceil() as u64;
         let how = Learning { epochs, learning_rate: rate, weight_decay: decay, seed: context.seed };
         let network = by_network(&train, &test, &how, &|_, _| context.check().is_ok()).map_err(failure_of)?;
+        context.check()?;
         let error = mse(&test.records, &network).map_err(failure_of)?;
         let row =
             Row::within(format!("{name}: MSE of the adversary"), (paper, 4), 0.005, Ours::achieved(error));
         findings.rows.push(row);
-        findings.rows.extend(perception.rows(name, &test.records, &network, lpips)?);
+        findings.rows.extend(perception.rows(context, name, (&test.records, &network), lpips)?);
         let ridge = mse(&test.records, &by_ridge(&train, &test).map_err(failure_of)?).map_err(failure_of)?;
         findings
             .rows
@@ -87,7 +89,7 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
         if errors.is_empty() {
             let means = by_label(&train, &test).map_err(failure_of)?;
             let label = mse(&test.records, &means).map_err(failure_of)?;
-            findings.rows.extend(perception.rows("labels only", &test.records, &means, 0.1600)?);
+            findings.rows.extend(perception.rows(context, "labels only", (&test.records, &means), 0.1600)?);
             findings.rows.push(Row::within(
                 "labels only (“perfect privacy”): MSE",
                 (0.0439, 4),

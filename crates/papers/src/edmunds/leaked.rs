@@ -6,6 +6,7 @@
 
 use super::super::images::summary;
 use super::tables::Printed;
+use leakscope_core::special::student_t_quantile;
 use leakscope_report::format;
 use leakscope_report::reproduction::{Claim, Row};
 
@@ -22,6 +23,51 @@ pub(super) struct Leaked {
     pub(super) dfil: Columns,
     /// `√(tr I/d)`, which the thesis prints.
     pub(super) root: Columns,
+    /// Of a mean over runs: how many, and the standard deviations of `root` over them.
+    over: Option<(usize, Columns)>,
+}
+
+/// Runs whose means the thesis prints.
+const PRINTED_RUNS: f64 = 3.0;
+/// From so many runs on, their spread is known well enough to say where means of others lie.
+const MANY: usize = 10;
+
+/// Mean and standard deviation over runs; one run has none.
+pub(super) fn mean_and_deviation(values: &[f64]) -> (f64, Option<f64>) {
+    let n = values.len().max(1) as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let square: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| (square / (n - 1.0)).sqrt()))
+}
+
+/// How far the mean of as many other runs as the thesis made may lie from the mean of ours, in 95 of 100 cases, if it did what
+/// is done here; absent of few runs.
+fn reach(runs: usize, deviation: f64) -> Option<f64> {
+    let n = runs as f64;
+    (runs >= MANY)
+        .then(|| student_t_quantile(0.975, n - 1.0) * deviation * (1.0 / PRINTED_RUNS + 1.0 / n).sqrt())
+}
+
+/// What runs came to, in words.
+pub(super) fn spread_of_runs(runs: usize, (mean, deviation): (f64, f64)) -> String {
+    let several = format!("Standard deviation over {runs} runs: {}.", format::number(deviation));
+    match reach(runs, deviation) {
+        Some(reach) => format!(
+            "{several} Means of three such runs lie between {} and {} (95%).",
+            format::number(mean - reach),
+            format::number(mean + reach)
+        ),
+        None => several,
+    }
+}
+
+/// A row of a printed mean and ours, which agree within the printed standard deviation or, where there are many runs, within
+/// the means of three of them.
+pub(super) fn compared(name: impl Into<String>, (mean, sd): Printed, ours: &[f64]) -> Row {
+    let (value, deviation) = mean_and_deviation(ours);
+    let reach = deviation.and_then(|d| reach(ours.len(), d)).unwrap_or(0.0);
+    let why = deviation.map(|d| spread_of_runs(ours.len(), (value, d))).unwrap_or_default();
+    Row::within(name, (mean, 4), sd.max(reach), value).because(why)
 }
 
 fn columns(values: &[f64]) -> Columns {
@@ -29,23 +75,25 @@ fn columns(values: &[f64]) -> Columns {
     [s.max, s.mean, s.p50]
 }
 
-fn mean(all: impl Iterator<Item = Columns> + Clone) -> Columns {
-    let n = all.clone().count().max(1) as f64;
-    std::array::from_fn(|k| all.clone().map(|c| c[k]).sum::<f64>() / n)
+fn over_runs(all: &[Columns]) -> [(f64, Option<f64>); 3] {
+    std::array::from_fn(|k| mean_and_deviation(&all.iter().map(|c| c[k]).collect::<Vec<f64>>()))
 }
 
 impl Leaked {
     /// Of the dFIL of records; none of none.
     pub(super) fn of(dfil: &[f64]) -> Option<Self> {
         let roots: Vec<f64> = dfil.iter().map(|v| v.max(0.0).sqrt()).collect();
-        (!dfil.is_empty()).then(|| Self { dfil: columns(dfil), root: columns(&roots) })
+        (!dfil.is_empty()).then(|| Self { dfil: columns(dfil), root: columns(&roots), over: None })
     }
 
     /// The mean over runs; none of none.
     pub(super) fn mean(runs: &[Self]) -> Option<Self> {
+        let dfil = over_runs(&runs.iter().map(|r| r.dfil).collect::<Vec<Columns>>());
+        let root = over_runs(&runs.iter().map(|r| r.root).collect::<Vec<Columns>>());
         (!runs.is_empty()).then(|| Self {
-            dfil: mean(runs.iter().map(|r| r.dfil)),
-            root: mean(runs.iter().map(|r| r.root)),
+            dfil: dfil.map(|m| m.0),
+            root: root.map(|m| m.0),
+            over: (runs.len() > 1).then(|| (runs.len(), root.map(|m| m.1.unwrap_or(0.0)))),
         })
     }
 
@@ -58,13 +106,16 @@ impl Leaked {
     pub(super) fn beside(&self, name: &str, paper: [Printed; 3], size: &str) -> Vec<Row> {
         let one = |k: usize| {
             let (printed, sd) = paper[k];
+            let runs = self.over.map(|(n, deviations)| (n, deviations[k]));
+            let spread = runs.map(|(n, d)| spread_of_runs(n, (self.root[k], d))).unwrap_or_default();
             let why = format!(
-                "printed as dFIL, and its square root: printed over ours is {} so, and {} for dFIL itself ({}). {size}",
+                "printed as dFIL, and its square root: printed over ours is {} so, and {} for dFIL itself ({}). {spread} {size}",
                 format::number(printed / self.root[k]),
                 format::number(printed / self.dfil[k]),
                 format::number(self.dfil[k])
             );
-            Row::within(format!("{name}: {} √dFIL", COLUMNS[k]), (printed, 4), sd, self.root[k])
+            let reach = runs.and_then(|(n, d)| reach(n, d)).unwrap_or(0.0);
+            Row::within(format!("{name}: {} √dFIL", COLUMNS[k]), (printed, 4), sd.max(reach), self.root[k])
                 .because(why.trim_end())
         };
         (0..COLUMNS.len()).map(one).collect()
@@ -130,6 +181,23 @@ mod tests {
         // printed as they are: it holds
         assert!(reading(&[("DPSGD", ours, ours.dfil.map(|v| (v, 1e-4)))]).unwrap().holds);
         assert!(Leaked::of(&[]).is_none() && Leaked::mean(&[]).is_none() && reading(&[]).is_none());
-        assert_eq!(Leaked::mean(&[ours, ours]), Some(ours));
+        let twice = Leaked::mean(&[ours, ours]).unwrap();
+        assert!(twice.dfil == ours.dfil && twice.root == ours.root && twice.over == Some((2, [0.0; 3])));
+    }
+
+    /// With many runs a printed mean agrees where means of three such runs lie; with few, within its own deviation alone.
+    #[test]
+    fn a_mean_of_three_is_judged_by_the_spread_of_runs() {
+        let runs: Vec<f64> = (0..20).map(|i| 1.0 + 0.1 * f64::from(i % 5 - 2)).collect();
+        let (mean, deviation) = mean_and_deviation(&runs);
+        assert!((mean - 1.0).abs() < 1e-12 && (deviation.unwrap() - (0.4_f64 / 19.0).sqrt()).abs() < 1e-12);
+        // t(0.975, 19) = 2.0930
+        let reach = 2.0930 * deviation.unwrap() * (1.0_f64 / 3.0 + 0.05).sqrt();
+        let agrees = |printed: f64, runs: &[f64]| compared("a", (printed, 0.01), runs).agrees;
+        assert_eq!(agrees(1.0 + 0.99 * reach, &runs), Some(true));
+        assert_eq!(agrees(1.0 + 1.01 * reach, &runs), Some(false));
+        assert_eq!(agrees(1.0 + 0.99 * reach, &runs[..5]), Some(false));
+        assert!(compared("a", (1.0, 0.01), &runs).why.contains("20 runs"));
+        assert_eq!(mean_and_deviation(&[2.0]), (2.0, None));
     }
 }

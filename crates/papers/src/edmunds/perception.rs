@@ -50,7 +50,13 @@ impl Perception {
     }
 
     /// The rows of an attack; none without weights.
-    pub(super) fn rows(&self, name: &str, records: &[f64], guesses: &[f64], paper: f64) -> Result<Vec<Row>> {
+    pub(super) fn rows(
+        &self,
+        context: &Context<'_>,
+        name: &str,
+        (records, guesses): (&[f64], &[f64]),
+        paper: f64,
+    ) -> Result<Vec<Row>> {
         let Some(lpips) = &self.lpips else { return Ok(vec![]) };
         let d: usize = self.shape.iter().product();
         let pairs: Vec<(&[f64], &[f64])> =
@@ -59,6 +65,7 @@ impl Perception {
         let n = pairs.len().max(1) as f64;
         let (mut plain, mut scrambled) = (0.0, 0.0);
         for (record, guess) in pairs {
+            context.check()?;
             plain += lpips.distance(Shape::Image(self.shape), record, guess, range).map_err(failure_of)? / n;
             let of = |values: &[f64]| reshaped(&enlarged(values, self.shape));
             let shape = Shape::Image([SIDE, SIDE, 3]);

@@ -4,7 +4,7 @@
 use super::super::Context;
 use super::super::data::Images;
 use super::super::mueller::failure_of;
-use super::leaked::Leaked;
+use super::leaked::{Leaked, mean_and_deviation};
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
 use leakscope_net::leak::Label;
@@ -12,6 +12,7 @@ use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
 use leakscope_net::poisson::published_factor;
 use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
 use leakscope_net::{Clip, Data, NetSpec, Network, Shape};
+use leakscope_report::format;
 
 /// δ of all tables.
 pub(super) const DELTA: f64 = 1e-9;
@@ -49,14 +50,24 @@ pub(super) struct Split {
     pub(super) public: Data<f32>,
     pub(super) private: Data<f32>,
     pub(super) test: Data<f32>,
-    /// Public records that a perturbation is learned on.
-    pub(super) lesson: Data<f32>,
+    /// Public records that the thesis's perturbation is learned on.
+    lesson: Data<f32>,
+    /// Those that this project's are learned on.
+    part: Data<f32>,
+    /// Those that a network of the record is learned on: it costs an array of all parameters for each of them.
+    few: Data<f32>,
 }
 
-/// What came of a run.
+/// Public records that a constant or an average is learned on, at most.
+const PART: usize = 2048;
+/// Public records that a network of the record is learned on, and its epochs, at most.
+const FEW: (usize, u64) = (128, 20);
+
+/// What came of a run, or the mean over runs.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    pub(super) accuracy: f64,
+    /// Of every run.
+    pub(super) accuracies: Vec<f64>,
     /// dFIL by the published formula, over the drawn records.
     pub(super) dfil: Option<Leaked>,
     /// The perturbation of every step.
@@ -74,8 +85,8 @@ pub(super) struct Effort {
     pub(super) lesson: usize,
     /// Passes over them before the first step.
     pub(super) epochs: u64,
-    /// Runs of what is not perturbed, and of what is, whose means are taken.
-    pub(super) runs: [u64; 2],
+    /// Runs whose means are taken: of what is not perturbed, of what the thesis perturbs, and of this project's perturbations.
+    pub(super) runs: [u64; 3],
 }
 
 /// Gaussian probes of every trace, as published.
@@ -85,22 +96,23 @@ impl Effort {
     /// Of linear models: all records, of which perturbations are learned on a part.
     pub(super) fn of(context: &Context<'_>) -> Self {
         let all = usize::MAX;
-        match (context.full, context.synthetic) {
-            (true, _) => Self { public: all, private: all, lesson: all, epochs: 200, runs: [3, 3] },
-            (false, false) => Self { public: all, private: all, lesson: 256, epochs: 40, runs: [3, 1] },
-            (false, true) => Self { public: 300, private: 400, lesson: 64, epochs: 4, runs: [1, 1] },
-        }
+        let usual = match (context.full, context.synthetic) {
+            (true, _) => Self { public: all, private: all, lesson: all, epochs: 200, runs: [3, 3, 1] },
+            (false, false) => Self { public: all, private: all, lesson: PART, epochs: 200, runs: [3, 1, 1] },
+            (false, true) => Self { public: 300, private: 400, lesson: 64, epochs: 4, runs: [1; 3] },
+        };
+        Self { runs: context.runs.map_or(usual.runs, |n| [n, n, usual.runs[2].min(n)]), ..usual }
     }
 
-    /// Of networks, whose records cost ten times as much, and of sweeps, which are many runs.
+    /// Of sweeps, which are many runs.
+    pub(super) fn sweep(context: &Context<'_>) -> Self {
+        Self { runs: [1; 3], ..Self::small(context) }
+    }
+
+    /// Of convolutional networks and of photographs, whose records cost ten times as much: one batch of public records.
     pub(super) fn small(context: &Context<'_>) -> Self {
         let usual = Self::of(context);
-        match context.full {
-            true => usual,
-            false => {
-                Self { lesson: usual.lesson.min(128), epochs: usual.epochs.min(20), runs: [1, 1], ..usual }
-            }
-        }
+        Self { lesson: if context.full { usual.lesson } else { usual.lesson.min(BATCH) }, ..usual }
     }
 
     /// In words, for the page.
@@ -108,7 +120,14 @@ impl Effort {
         let runs = |n: u64| if n == 1 { "one run".to_owned() } else { format!("the mean of {n} runs") };
         let count = |n: usize| if n == usize::MAX { "all".to_owned() } else { format!("at most {n}") };
         match context.full {
-            true => "All records, epochs, steps and runs as published.".into(),
+            true => format!(
+                "All records, epochs and steps as published (there three runs): what is not perturbed is {}, FIM as in the \
+                 thesis {}. This project’s perturbations, learned on {} public records, are {}.",
+                runs(self.runs[0]),
+                runs(self.runs[1]),
+                format::count(PART as u64),
+                runs(self.runs[2])
+            ),
             false => format!(
                 "{} public and {} private records. What is not perturbed is {}. Perturbations are learned on {} of the public \
                  records in {} epochs before the first step (published: all of them, 200) and are {}. The thesis has the mean \
@@ -125,7 +144,11 @@ impl Effort {
 
     pub(super) fn perturbing(self, variant: Variant, recipe: &Recipe) -> Perturbing {
         let (learning_rate, weight_decay) = recipe.learned;
-        Perturbing { variant, epochs: self.epochs, learning_rate, weight_decay, ..Perturbing::default() }
+        let epochs = match variant {
+            Variant::Network => self.epochs.min(FEW.1),
+            Variant::Average | Variant::Constant | Variant::Thesis => self.epochs,
+        };
+        Perturbing { variant, epochs, learning_rate, weight_decay, ..Perturbing::default() }
     }
 }
 
@@ -184,6 +207,8 @@ pub(super) fn split((train, test): &(Images, Images), share: f64, effort: Effort
         private: part(train, public, effort.private.min(n - public))?,
         test: part(test, 0, test.labels.len())?,
         lesson: part(train, 0, used.min(effort.lesson))?,
+        part: part(train, 0, used.min(effort.lesson).min(PART))?,
+        few: part(train, 0, used.min(effort.lesson).min(FEW.0))?,
     })
 }
 
@@ -267,7 +292,12 @@ pub(super) fn run(
     };
     let mut trainer = Trainer::new(net, &split.private, config).map_err(failure_of)?;
     if let Method::Perturbed(how) = method {
-        trainer.perturb(how, &split.lesson).map_err(failure_of)?;
+        let lesson = match how.variant {
+            Variant::Thesis => &split.lesson,
+            Variant::Average | Variant::Constant => &split.part,
+            Variant::Network => &split.few,
+        };
+        trainer.perturb(how, lesson).map_err(failure_of)?;
     }
     let mut steps = Vec::new();
     for _ in 0..(split.private.len() / batch) as u64 {
@@ -284,5 +314,21 @@ pub(super) fn run(
         .filter(|b| b.measured > 0)
         .filter_map(|b| b.published.map(|p| factor * p.value / d))
         .collect();
-    Ok(Outcome { accuracy: accuracy(trainer.network(), &split.test)?, dfil: Leaked::of(&all), steps })
+    let accuracies = vec![accuracy(trainer.network(), &split.test)?];
+    Ok(Outcome { accuracies, dfil: Leaked::of(&all), steps })
+}
+
+impl Outcome {
+    /// The mean over runs, with the perturbation of the first.
+    pub(super) fn mean(runs: Vec<Self>) -> Self {
+        let leaked: Vec<Leaked> = runs.iter().filter_map(|o| o.dfil).collect();
+        let accuracies = runs.iter().flat_map(|o| o.accuracies.clone()).collect();
+        let steps = runs.into_iter().next().map(|o| o.steps).unwrap_or_default();
+        Self { accuracies, dfil: Leaked::mean(&leaked), steps }
+    }
+
+    /// The mean of the accuracies.
+    pub(super) fn accuracy(&self) -> f64 {
+        mean_and_deviation(&self.accuracies).0
+    }
 }

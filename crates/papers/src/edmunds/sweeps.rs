@@ -55,7 +55,7 @@ fn figure(file: &str, title: &str, x: AxisTitle, series: &[(String, Vec<[f64; 3]
 pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
     const SHARES: [(f64, f64); 5] =
         [(0.5, 20.5318), (0.2, 18.4916), (0.1, 18.0058), (0.05, 17.8031), (0.01, 17.6615)];
-    let effort = Effort::small(context);
+    let effort = Effort::sweep(context);
     let mut findings = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let mut series: Vec<(String, Vec<[f64; 3]>)> =
         ["DPSGD", "Prune", "FIM, as in the thesis"].map(|n| (n.to_owned(), vec![])).to_vec();
@@ -78,9 +78,9 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
         for ((name, points), method) in series.iter_mut().zip(methods) {
             let made = run(context, &start, &split, &RECIPE, (method, context.seed))?;
             let row = format!("{} public, {name}: ", format::share(share));
-            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
+            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy()));
             findings.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
-            points.push([share, made.accuracy, mean(&made)]);
+            points.push([share, made.accuracy(), mean(&made)]);
         }
     }
     let (first, last) = (series[2].1[0], series[2].1[SHARES.len() - 1]);
@@ -110,7 +110,7 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
 /// Figure 3.2: λ.
 pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
     const LAMBDAS: [f64; 5] = [1.0, 10.0, 100.0, 1e3, 1e4];
-    let effort = Effort::small(context);
+    let effort = Effort::sweep(context);
     let mut findings = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let (split, start) = started(context, 0.5, effort)?;
     let mut series = vec![];
@@ -120,12 +120,12 @@ pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
             let how = Perturbing { lambda, ..effort.perturbing(variant, &RECIPE) };
             let made = run(context, &start, &split, &RECIPE, (Method::Perturbed(how), context.seed))?;
             let row = format!("λ = {}, {name}: ", format::setting(lambda));
-            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy));
+            findings.rows.push(Row::ours(format!("{row}accuracy"), made.accuracy()));
             findings.rows.push(Row::ours(format!("{row}mean √dFIL"), mean(&made)));
             if let Some(last) = made.steps.last() {
                 findings.rows.push(Row::ours(format!("{row}norm of the perturbation, last step"), last.norm));
             }
-            points.push([lambda, made.accuracy, mean(&made)]);
+            points.push([lambda, made.accuracy(), mean(&made)]);
         }
         let (least, most) = (points[0], points[LAMBDAS.len() - 1]);
         findings.claims.push(Claim::new(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,10 +22,10 @@ _METHODS = ("inversion", "membership", "informed")
 #: which keywords belong to which methods
 _OWN = {
     "inversion": {"records", "batch", "local_steps", "local_lr", "clip", "clip_kind", "sigma", "sigmas", "objective", "labels",
-                  "iterations", "restarts", "lr", "total_variation", "range", "pictures", "redact", "seed"},
+                  "iterations", "restarts", "lr", "total_variation", "range", "lpips", "pictures", "redact", "seed"},
     "membership": {"records", "shadows", "canaries", "confidence", "redact", "seed"},
     "informed": {"classes", "known", "learn", "targets", "steps", "lr", "weight_decay", "sgd", "clip", "clip_kind", "sigma", "density",
-                 "delta", "epochs", "attack_lr", "attack_decay", "pictures", "redact", "seed"},
+                 "delta", "epochs", "attack_lr", "attack_decay", "lpips", "pictures", "redact", "seed"},
 }
 
 
@@ -96,6 +97,8 @@ class NetAttack(_OfRecords):
     epochs="Informed: passes of the adversary's network over the models; 0 for no network.",
     attack_lr="Informed: its learning rate.",
     attack_decay="Informed: its weight decay.",
+    lpips="Inversion and informed: measure LPIPS too, with the weights in this safetensors file: the convolutions of torchvision's "
+          "alexnet (``features.0.weight`` …) and the linear layers of lpips (``lin0.model.1.weight`` …).",
     pictures="Whether records are shown on the page.",
     seed="Seed of records, starts and noise. By default drawn from the system.",
 )
@@ -138,6 +141,7 @@ def attack_network(
     epochs: int | None = None,
     attack_lr: float | None = None,
     attack_decay: float | None = None,
+    lpips: Path | None = None,
     pictures: bool | None = None,
     redact: bool | None = None,
     seed: int | None = None,
@@ -171,7 +175,7 @@ def attack_network(
         "range": None if range is None else list(range), "shadows": shadows, "canaries": canaries, "confidence": confidence,
         "classes": None if classes is None else list(classes), "known": known, "learn": learn, "targets": targets, "steps": steps,
         "weight_decay": weight_decay, "sgd": sgd, "density": density, "delta": delta, "epochs": epochs, "attack_lr": attack_lr,
-        "attack_decay": attack_decay, "pictures": pictures, "redact": redact, "seed": seed,
+        "attack_decay": attack_decay, "lpips": None if lpips is None else os.fspath(lpips), "pictures": pictures, "redact": redact, "seed": seed,
     }
     request = {name: value for name, value in said.items() if value is not None}
     for name in request:
