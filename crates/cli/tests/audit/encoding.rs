@@ -59,7 +59,7 @@ fn means_that_no_intercept_takes_up_leave_no_page_green() {
     let says = uncounted["verdict"]["text"].as_str().unwrap();
     assert!(says.contains("without an intercept"), "{says}");
     // With an intercept, and where somebody says that means are public, nothing is left open.
-    assert_eq!(counted["verdict"]["colour"], "green");
+    assert!(counted["data"]["read_off"].as_array().is_none_or(Vec::is_empty));
     let given = folder.run(&format!("{line} --no-intercept --scaling given")).expect(0).json();
     assert_eq!(given["verdict"]["colour"], "green");
 }
