@@ -234,7 +234,8 @@ fn values_between_the_ends_are_tried_too() {
 fn enough_noise_is_green_and_the_threshold_is_the_users() {
     let folder = Folder::new();
     folder.write("patients.csv", text(&patients(200), ","));
-    let line = "audit patients.csv --target dose --id patient --drop high,count,w --l2 0.01 --sigma 30";
+    // Of these one alone takes an enzyme inducer, so that the column itself would show who.
+    let line = "audit patients.csv --target dose --id patient --drop high,count,w,enzyme_inducer --l2 0.01 --sigma 30";
     let calm = folder.run(line).expect(0).stdout;
     assert!(calm.contains("PROTECTED AT THIS NOISE"), "{calm}");
     let audit = folder.run(&format!("{line} --json")).expect(0).json();

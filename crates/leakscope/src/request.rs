@@ -47,6 +47,9 @@ pub struct Request {
     pub intercept: bool,
     /// Share of the penalty that the intercept has, as in models that were trained elsewhere.
     pub intercept_share: f64,
+    /// Whether something that was fitted or chosen on the records elsewhere (scales, what fills gaps, components, a penalty) is taken
+    /// as given.
+    pub read_off_elsewhere: bool,
     /// A model that was trained elsewhere: names and values.
     pub coefficients: Option<Vec<(String, f64)>>,
     /// The noise, or what it must achieve.
@@ -215,6 +218,7 @@ impl Default for Request {
             l2: 0.0,
             intercept: true,
             intercept_share: 0.0,
+            read_off_elsewhere: false,
             coefficients: None,
             noise: Noise::default(),
             releases: 1,

@@ -37,6 +37,14 @@ pub(crate) fn matters(encoding: &Encoding, l2: f64) -> bool {
         && encoding.attributes.iter().any(|a| is_own(encoding, a) && !is_filled(encoding, a))
 }
 
+/// Whether columns are scaled by their own data, and nothing counts it though nobody said that it is public: without an intercept
+/// the means of all columns move the model, with a penalty or not.
+pub(crate) fn is_uncounted(scaling: ScalingChoice, encoding: &Encoding) -> bool {
+    scaling == ScalingChoice::Counted
+        && !encoding.intercept
+        && encoding.attributes.iter().any(|a| is_own(encoding, a))
+}
+
 /// The model in the units of its encoding; where the scaling `counts`, columns are scaled by their own data.
 pub(crate) fn units(
     encoding: &Encoding,

@@ -188,7 +188,7 @@ pub(crate) fn withdraw(
     Ok(leakscope_report::owners_document(&done.map_err(|failure| exception(&failure))?))
 }
 
-/// A private model without a ledger: coefficients in original units, sigma, the largest eta as it may be said.
+/// A private model without a ledger: coefficients in original units, sigma, the largest eta, and whether that may be published.
 #[pyfunction]
 #[pyo3(signature = (values, terms, data, seed=None))]
 pub(crate) fn private_model<'py>(
@@ -205,7 +205,8 @@ pub(crate) fn private_model<'py>(
     let found = PyDict::new(py);
     found.set_item("coefficients", private.coefficients)?;
     found.set_item("sigma", private.sigma)?;
-    found.set_item("eta_max", private.eta.max)?; // for the owner
+    found.set_item("eta_max", private.eta.max)?; // for the owner, unless it is the target
+    found.set_item("eta_is_target", private.eta.is_target())?;
     let rows = private.precision.into_iter().map(|(name, p)| (name, p.noise_error, p.low, p.high, p.p_value));
     found.set_item("precision", rows.collect::<Vec<_>>())?;
     found.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;

@@ -1,5 +1,7 @@
 """The private estimators: scikit-learn's own checks, and that their noise is what they say."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -63,6 +65,22 @@ def test_targets_seeds_and_balance():
     level = leakscope.PrivateLinear(sigma=1.0, balance=10).fit(x, y)
     assert level.eta_max_ < plain.eta_max_
     assert cross_val_score(leakscope.PrivateLinear(target_eta=1.0), x, y).mean() > 0.5
+
+
+def test_what_was_measured_is_in_no_pickle():
+    x, y = data()
+    measured = leakscope.PrivateLinear(sigma=1.0).fit(x, y)
+    kept = pickle.loads(pickle.dumps(measured))
+    # η that was measured tells who knows the other rows which values the last one can have; the model itself is whole.
+    assert measured.eta_max_ > 0 and not hasattr(kept, "eta_max_")
+    assert np.array_equal(kept.predict(x), measured.predict(x)) and kept.summary() == measured.summary()
+    assert pickle.loads(pickle.dumps(leakscope.PrivateLinear(target_eta=0.2).fit(x, y))).eta_max_ == 0.2
+    by_mean = leakscope.PrivateLinear(target_eta=0.2, statistic="mean").fit(x, y)
+    assert not hasattr(pickle.loads(pickle.dumps(by_mean)), "eta_max_")
+    assert not hasattr(pickle.loads(pickle.dumps(leakscope.PrivateLinear())), "eta_max_")
+    # The name of a class says that somebody has it.
+    with pytest.warns(UserWarning, match="class 'rare' has 2 records"):
+        leakscope.PrivateLogistic(target_eta=5.0).fit(x, np.where(np.arange(len(y)) < 2, "rare", "usual"))
 
 
 def test_what_is_refused():

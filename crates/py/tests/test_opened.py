@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV,
@@ -181,3 +182,31 @@ def test_results_of_statsmodels():
     assert set(found.attributes.index) == {"age", "dose", "race"} and found.distance["relative"] < 1e-9
     with pytest.raises(leakscope.OptionError, match="Probit"):
         leakscope.audit(statsmodels.Probit(classes, design).fit(disp=0))
+
+
+def test_what_a_pipeline_takes_from_the_rows_leaves_no_page_green():
+    df, y, classes = frame()
+    x = df[NUMBERS].astype(float)
+    gaps = x.copy()
+    gaps.iloc[::30, 0] = np.nan
+
+    def colour(model, rows=x, target=y):
+        found = leakscope.audit(model.fit(rows, target), rows, target, sigma=30.0)
+        return found["verdict"]["colour"], found["data"].get("read_off", [])
+
+    # Means and standard deviations are counted, and gaps that are not there are not filled.
+    assert colour(Ridge(alpha=12.0)) == ("green", [])
+    assert colour(make_pipeline(StandardScaler(), Ridge(alpha=12.0))) == ("green", [])
+    assert colour(make_pipeline(SimpleImputer(), StandardScaler(), Ridge(alpha=12.0))) == ("green", [])
+    for step in (MinMaxScaler(), MaxAbsScaler(), RobustScaler(), StandardScaler(with_mean=False)):
+        assert colour(make_pipeline(step, Ridge(alpha=12.0))) == ("amber", ["elsewhere"]), step
+    assert colour(make_pipeline(SimpleImputer(), Ridge(alpha=12.0)), gaps) == ("amber", ["elsewhere"])
+    with pytest.warns(UserWarning, match="PCA is not opened"):
+        assert colour(make_pipeline(PCA(2), Ridge(alpha=12.0)))[0] == "amber"
+    # So are settings that were found on the rows: another record may find another.
+    assert colour(RidgeCV(alphas=[1.0, 12.0])) == ("amber", ["elsewhere"])
+    assert colour(GridSearchCV(Ridge(), {"alpha": [1.0, 12.0]})) == ("amber", ["elsewhere"])
+    balanced = LogisticRegression(C=1 / 12.0, class_weight="balanced", **NEWTON)
+    assert colour(balanced, target=classes) == ("amber", ["elsewhere"])
+    # Without an intercept nothing takes the means up.
+    assert colour(make_pipeline(StandardScaler(), Ridge(alpha=12.0, fit_intercept=False))) == ("amber", ["scales"])

@@ -284,7 +284,8 @@ fn hanging_on_one(
         if public || layout.wants[i].reading != Reading::Level {
             return None;
         }
-        Some((layout.names[i].clone(), rare::hanging(levels, options.min_level_count?)?))
+        // Where no level is merged, one that a single row has is listed because of that row.
+        Some((layout.names[i].clone(), rare::hanging(levels, options.min_level_count.unwrap_or(1))?))
     };
     (0..layout.features).filter_map(hangs).collect()
 }

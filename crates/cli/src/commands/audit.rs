@@ -238,6 +238,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         l2: args.model.l2,
         intercept: !args.model.no_intercept,
         intercept_share: 0.0,
+        read_off_elsewhere: false,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
         noise,
         releases: args.releases,

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod deviation;
+mod encoding;
 mod softmax;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};

@@ -195,3 +195,14 @@ fn what_makes_no_model_is_said() {
         assert!(!folder.path("o/report.html").exists(), "{line}");
     }
 }
+
+#[test]
+fn noise_too_small_for_numbers_is_an_error() {
+    let folder = Folder::new();
+    let rows: String = (0..30).map(|i| format!("{},{}\n", i * 37 % 11, ["a", "b", "c"][i % 3])).collect();
+    folder.write("t.csv", format!("x,y\n{rows}"));
+    // η is a number at this noise, and its square is none.
+    let run =
+        folder.run("audit t.csv --target y --model softmax --l2 0.1 --sigma 1e-250 --json --quiet").expect(2);
+    assert!(run.stderr.contains("--sigma"), "{}", run.stderr);
+}

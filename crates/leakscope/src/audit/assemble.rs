@@ -8,6 +8,7 @@ use super::{AttributeSlot, Limit, Request, Statistic, target_unit};
 use crate::labelled::Names;
 use crate::model::class_names;
 use crate::remarks::{duplicates, notes};
+use crate::scaling::is_uncounted;
 use crate::telling::target_spread;
 use leakscope_core::bound::estimation;
 use leakscope_core::claim::Measured as Estimate;
@@ -150,6 +151,8 @@ impl AuditParts<'_> {
             (filled, ReadOff::FilledIn),
             (levels, ReadOff::Levels),
             (!e.hang_on_one.is_empty(), ReadOff::Guesses),
+            (is_uncounted(self.request.scaling, e), ReadOff::Scales),
+            (self.request.read_off_elsewhere, ReadOff::Elsewhere),
         ]
         .into_iter()
         .filter_map(|(holds, part)| holds.then_some(part))

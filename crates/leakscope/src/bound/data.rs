@@ -295,7 +295,7 @@ fn curve(
 }
 
 /// What the bounds leave out: records without a candidate, scaling by the data, the inside of bins.
-fn limits_of_game(bounding: &Bounding, left_out: u64, scaled: bool, binned: bool) -> Vec<String> {
+pub(crate) fn limits_of_game(bounding: &Bounding, left_out: u64, scaled: bool, binned: bool) -> Vec<String> {
     let mut warnings = vec![];
     if left_out > 0 {
         let records_left_out = format::counted(left_out, "record");

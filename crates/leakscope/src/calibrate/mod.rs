@@ -6,16 +6,17 @@ mod shapes;
 pub use request::{CalibrateRequest, Over, run};
 
 use crate::audit;
-use crate::bound::data::{Bounding, Game};
+use crate::bound::data::{Bounding, Game, limits_of_game};
 use crate::failure::explain;
 use crate::model::{self, Loaded};
 use crate::request::Request;
+use crate::scaling::{SecretScaling, is_filled, is_uncounted, of_secret};
 use crate::{Failure, Result};
 use leakscope_core::bound::{Channel, Encodings, Prior, bounds};
 use leakscope_core::dp::calibrate::{TIGHT, search};
 use leakscope_core::glm::Minimiser;
 use leakscope_report::calibrate::{Calibration, OnModel, Scored, Utility};
-use leakscope_table::Hooks;
+use leakscope_table::{Encoding, Hooks, Scale};
 
 /// A calibration as JSON, in the order of names: one that looked at a table is its owner's.
 pub fn document(calibration: &Calibration) -> String {
@@ -57,8 +58,11 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
     let loaded = model::load(request, hooks)?;
     request.check_names(&loaded.encoding)?;
     let fit = loaded.minimiser(request)?;
-    let (sigma, achieved) = match aim {
-        Aim::Leakage => audit::solve(request, &loaded, &fit)?,
+    let ((sigma, achieved), warnings) = match aim {
+        Aim::Leakage => {
+            let warnings = uncounted(request, &loaded.encoding).into_iter().collect();
+            (audit::solve(request, &loaded, &fit)?, warnings)
+        }
         Aim::Guessing { bounding, success, every_record } => {
             guessing(request, &loaded, &fit, bounding, *success, *every_record)?
         }
@@ -72,7 +76,7 @@ pub fn on_data(request: &Request, aim: &Aim, hooks: &Hooks) -> Result<Solved> {
     let (without_noise, at_sigma) = (values[0], values[1]);
     let utility = Utility { on, metric: metric.into(), without_noise, at_sigma, constant_model };
     let seed = request.holdout.map(|_| loaded.seed);
-    let model = OnModel { subject: loaded.subject(request), utility, seed };
+    let model = OnModel { subject: loaded.subject(request), utility, seed, warnings };
     Ok(Solved { sigma, achieved, model })
 }
 
@@ -83,12 +87,14 @@ fn guessing(
     bounding: &Bounding,
     success: f64,
     every_record: bool,
-) -> Result<(f64, f64)> {
+) -> Result<((f64, f64), Vec<String>)> {
     let game = Game::new(request, loaded, bounding)?;
     check_success(&game.prior, success)?;
     let releases = f64::from(request.releases).sqrt();
     let fail = |e| explain(e, &loaded.encoding, request.l2);
-    let (unit, _) = game.records(&loaded.rows, fit, &[1.0], None).map_err(fail)?;
+    let (unit, left_out) = game.records(&loaded.rows, fit, &[1.0], None).map_err(fail)?;
+    let scaled = of_secret(request, &loaded.encoding, &bounding.secret) == SecretScaling::Given;
+    let warnings = limits_of_game(bounding, left_out, scaled, game.secret.is_binned());
     let scale = unit.distances().max() * releases;
     let at = |ln_sigma: f64| -> leakscope_core::Result<f64> {
         let (records, _) = game.records(&loaded.rows, fit, &[ln_sigma.exp() / releases], None)?;
@@ -99,7 +105,7 @@ fn guessing(
         };
         Ok(at.iter().flat_map(|a| &a.bounds).filter_map(of).fold(1.0, f64::min))
     };
-    solve(at, success, scale).map_err(|e| match e {
+    let solved = solve(at, success, scale).map_err(|e| match e {
         Failed::Core(e) => fail(e),
         Failed::Nothing => nothing_leaks(),
         Failed::Unreachable => Failure::option(
@@ -108,6 +114,21 @@ fn guessing(
                 "{success}: no noise up to a million times the distance of the candidate models reaches it"
             ),
         ),
+    })?;
+    Ok((solved, warnings))
+}
+
+/// What an η here leaves out, where the encoding moves with every record and nothing counts it.
+fn uncounted(request: &Request, encoding: &Encoding) -> Option<String> {
+    let filled = encoding.attributes.iter().any(|a| is_filled(encoding, a));
+    let moves = is_uncounted(request.scaling, encoding)
+        || encoding.scale == Scale::UnitBall
+        || encoding.pca.is_some()
+        || filled;
+    moves.then(|| {
+        "The encoding (means and scales, a largest norm, components or what fills gaps) is read off the records and taken as given here: \
+         what a record does to it is not counted, and η may be larger than this."
+            .into()
     })
 }
 

@@ -48,7 +48,8 @@ pub(super) fn run(request: &Request, hooks: &Hooks) -> Result<Calibration> {
     let utility = Utility { on, metric, without_noise: values[0], at_sigma: values[1], constant_model };
     let sigma = isotropic_sigma(&design.cost_matrix, design.noise.len(), design.cost);
     let seed = request.holdout.map(|_| loaded.seed);
-    let model = OnModel { subject: loaded.subject(request), utility, seed };
+    let warnings = super::uncounted(request, &loaded.encoding).into_iter().collect();
+    let model = OnModel { subject: loaded.subject(request), utility, seed, warnings };
     let noise = described(options, &designed, &loaded.encoding, shapes)?;
     let target = Leakage::Goals { goals: noise.goals.clone() };
     let calibration = Calibration::of_noise(target, sigma, noise.largest_eta, Some(model));

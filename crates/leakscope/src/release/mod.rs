@@ -377,14 +377,15 @@ fn stated(noise: &Amount, measured: f64) -> Result<report::Eta> {
     Ok(report::Eta { max: Some(max), target })
 }
 
-/// A model with noise, for callers that keep account of releases themselves: everything in it may be published.
+/// A model with noise, for callers that keep account of releases themselves: everything in it may be published but an η that is no
+/// target, which was measured ([`report::Release::for_publication`]).
 #[derive(Debug, Clone)]
 pub struct Private {
     /// Names and noisy values of the coefficients of the columns in original units.
     pub coefficients: Vec<(String, f64)>,
     /// Noise on every coefficient in public units.
     pub sigma: f64,
-    /// η of the records, as it may be said.
+    /// η of the records: the target, or what was measured, rounded up, for the owner alone.
     pub eta: report::Eta,
     /// The covariance of the noise, where it was made for targets.
     pub shape: Option<report::PublishedShape>,

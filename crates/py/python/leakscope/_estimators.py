@@ -16,6 +16,10 @@ from . import _native
 from ._requests import amount, listed, secret
 
 
+#: a class that fewer records have is named by the model, and hardly anybody has it
+_FEW = 10
+
+
 class _Private(BaseEstimator):  # type: ignore[misc]
     """What both models share: the fit, the noise, the balancing."""
 
@@ -82,6 +86,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self._coef, self._intercept = (coef, intercept) if classes > 2 else (coef[0], float(intercept[0]))
         self.sigma_ = found["sigma"]
         self.eta_max_ = found["eta_max"]
+        self._eta_is_target = found["eta_is_target"]
         self._precision = {name: row for name, *row in found["precision"]}
         errors = np.array([[self._precision[prefix + name][0] for name in names] for prefix in prefixes])
         of_intercepts = np.array([self._precision.get(prefix + "(intercept)", [0.0])[0] for prefix in prefixes])
@@ -136,6 +141,13 @@ class _Private(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sigma_")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled may be published: an η that was measured stays here."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if not state.get("_eta_is_target", True):
+            state.pop("eta_max_", None)
+        return state
+
 
 class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     """Least squares with a ridge penalty, released with exact discrete Gaussian noise.
@@ -146,7 +158,10 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     ``noise_shape="shaped"`` makes noise that costs less for the same η; ``protect`` (numbers or names of columns) puts ``target_eta`` on
     these, ``target_sd`` says how close an estimate of a column may come, in its own units. ``noise_error_`` is the standard
     deviation of the noise on each coefficient, ``summary()`` has intervals and p-values with it, ``noise_`` its covariance.
-    Everything that a fitted model holds may be published. ``balance`` reweights records first, in so many iterations at
+    A fitted model may be published as it is pickled. ``eta_max_`` that is no target was measured on the rows: it is for you alone, and
+    no pickle holds it, for whoever knows the other rows computes from it which values the last one can have. The units of
+    columns were read off the rows too, and show in ``noise_error_`` a record at their edge: ``leakscope.release`` looks for
+    one, and takes bounds that are public. ``balance`` reweights records first, in so many iterations at
     most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 
@@ -218,6 +233,10 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         if len(counts) > 2 and counts.min() < 2:
             rare = self.classes_.tolist()[counts.argmin()]
             raise ValueError(f"y: class {rare!r} has one record, which alone determines its coefficients: leave it out, or join it with another")
+        if counts.min() < _FEW:
+            rare = self.classes_.tolist()[counts.argmin()]
+            warnings.warn(f"PrivateLogistic: class {rare!r} has {counts.min()} records, and its name in classes_ says that somebody has it: "
+                          "where that is no public class, join it with another", stacklevel=2)
         self._fit(X, codes.astype(np.float64), len(self.classes_))
         self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
         z = X @ self.coef_.T + self.intercept_

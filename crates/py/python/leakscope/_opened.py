@@ -54,6 +54,8 @@ class Opened:
     sources: list[str]
     #: numbers by their own mean and deviation
     own: set[str] = field(default_factory=set)
+    #: whether something stands in for a value that is missing
+    filled: bool = False
 
     @property
     def categories(self) -> list[str]:
@@ -70,6 +72,12 @@ class Opened:
                   for c in self.columns if isinstance(c, Number)]
         return {"scale": "standard" if self.own else "none", "scales": scales, "one_hot": self.one_hot,
                 "categorical": self.categories}
+
+    def is_moved_by_rows(self) -> bool:
+        """Whether gaps were filled, or columns scaled, by numbers of the rows that an audit takes as given: other than means and standard
+        deviations, which it counts."""
+        return self.filled or any(
+            isinstance(c, Number) and c.source not in self.own and (c.centre, c.scale) != (0.0, 1.0) for c in self.columns)
 
     def values(self, x: Any, source: str) -> np.ndarray[Any, Any]:
         """A column of the frame: numbers, or levels as texts, with what was filled in."""
@@ -123,6 +131,7 @@ def checked(
     rebuilt = found.matrix(x)
     if rebuilt.shape != seen.shape or not np.allclose(rebuilt, seen, rtol=SAME, atol=SAME * max(1.0, np.abs(seen).max())):
         raise Unopened("a step whose columns could not be followed")
+    found.filled = any(_missing(v) for source in set(found.fills) & set(used) for v in _raw(x, source).tolist())
     for c in columns:
         if isinstance(c, Number):
             values = found.values(x, c.source)

@@ -185,6 +185,7 @@ def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> di
         "l2": asked["l2"],
         "intercept": asked["fit_intercept"],
         "intercept_share": asked.get("intercept_share", 0.0),
+        "read_off_elsewhere": asked.get("read_off_elsewhere", False),
         "label_secret": secret(asked["label"]),
         "test": reading(test.files, asked) if test is not None and test.files else None,
         "holdout": asked.get("holdout"),

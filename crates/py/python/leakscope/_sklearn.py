@@ -104,7 +104,8 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if coef.shape[1] != matrix.shape[1]:
         raise DataError(f"X: {matrix.shape[1]} columns, but the estimator was fitted on {coef.shape[1]}: give the same ones")
     intercept = bool(last.fit_intercept)
-    keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept}
+    keywords = {"model": model.family, "l2": model.l2, "scale": "none", "fit_intercept": intercept,
+                "read_off_elsewhere": _chosen_on_rows(estimator) or _moved_by_rows(steps, inside)}
     if intercept:
         keywords["intercept_share"] = model.intercept_share
     if model.family in ("logistic", "squared-hinge"):
@@ -165,6 +166,8 @@ def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., 
         pair = own.opened(results, design, names)
     except Unopened as e:
         warnings.warn(f"{e} is not opened: attributes are the columns of the design, in its units", stacklevel=4)
+        # a term of a formula may centre or bend a column by its own values
+        keywords["read_off_elsewhere"] = True
     if pair is None:
         found = _table(design, names, target, "pandas", None, group, id, weights)
     else:
@@ -239,6 +242,24 @@ def _split(estimator: Any) -> tuple[Any, Any]:
         estimator = estimator.steps[-1][1]
     steps = Pipeline([(str(at), step) for at, step in enumerate(earlier)]) if earlier else None
     return steps, estimator
+
+
+def _chosen_on_rows(estimator: Any) -> bool:
+    """Whether a setting of the model was found on the rows: a penalty by cross-validation, weights of classes from their counts, columns by
+    an ℓ₁ penalty, the scale of Huber's loss. Another record may find another, which an audit does not count."""
+    from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.pipeline import Pipeline
+
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    kind = type(estimator).__name__
+    return (isinstance(estimator, BaseSearchCV) or kind.endswith("CV") or kind in ("ElasticNet", "Lasso", "HuberRegressor")
+            or getattr(estimator, "class_weight", None) == "balanced")
+
+
+def _moved_by_rows(steps: Any, inside: Opened | None) -> bool:
+    """Whether a step before the model took something from the rows that an audit does not count. What could not be opened may have."""
+    return steps is not None and (inside is None or inside.is_moved_by_rows())
 
 
 def _alone(steps: Any) -> bool:

@@ -180,6 +180,11 @@ pub enum ReadOff {
     Levels,
     /// What kind a column is, or whether it names the records: one record decides.
     Guesses,
+    /// Means and spreads that columns are scaled by, where no intercept takes the means up.
+    Scales,
+    /// What was fitted or chosen on the records before the model was, outside of Leakscope: scales, what fills gaps, components,
+    /// a penalty.
+    Elsewhere,
 }
 
 /// A column of the files.

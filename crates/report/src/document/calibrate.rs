@@ -118,6 +118,9 @@ pub struct OnModel {
     pub utility: Utility,
     /// Seed of the held-out split, where there was one.
     pub seed: Option<u64>,
+    /// What the target is not met for, in whole sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What noise costs; the expectation is exact.

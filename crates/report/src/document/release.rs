@@ -62,7 +62,7 @@ impl Release {
     /// limit holds show on which side of a step a record puts them to whoever knows the others. What is left depends on the data
     /// through the noise alone, and through what [`Release::read_off`] lists.
     pub fn for_publication(&self) -> Self {
-        let is_target = self.eta.target.is_some_and(|t| t.statistic == Statistic::Max);
+        let is_target = self.eta.is_target();
         let mut published = self.clone();
         published.eta.max = self.eta.max.filter(|_| is_target);
         published.composed.eta_max =
@@ -206,6 +206,13 @@ pub struct Eta {
     /// What σ was solved for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
+}
+
+impl Eta {
+    /// Whether the largest is the target, which was given, and not what was measured.
+    pub fn is_target(&self) -> bool {
+        self.target.is_some_and(|t| t.statistic == Statistic::Max)
+    }
 }
 
 /// A target that σ was solved for.

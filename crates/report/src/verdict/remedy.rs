@@ -5,7 +5,7 @@ use super::audit::{
     label_distance, untried, worst,
 };
 use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
-use crate::document::audit::Audit;
+use crate::document::audit::{Audit, ReadOff};
 use crate::document::tell::{Shows, Tell, Told};
 use crate::format;
 use crate::noise_words;
@@ -155,9 +155,42 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
                                         model closer, and look again."
                 .into()
         }
+        [] if !audit.data.read_off.is_empty() => audit.data.read_off.iter().map(|r| moves_others(*r)).collect::<Vec<_>>().join(" "),
         [] if is_seen_in_shape(audit) => noise_words::open_question().into(),
         [] if is_solved(audit) => SOLVED.into(),
         [] => "Look at the numbers marked below before release.".into(),
+    }
+}
+
+/// A part of the encoding that one record moves or decides, and what to do about it.
+fn moves_others(part: ReadOff) -> &'static str {
+    match part {
+        ReadOff::LargestNorm => {
+            "All records are divided by the largest norm of one, which is not counted: scale by public ⟨bounds⟩ with ⟨scale=bounds⟩."
+        }
+        ReadOff::Components => {
+            "Principal components move with every record, which is not counted: take the columns themselves."
+        }
+        ReadOff::FilledIn => {
+            "What fills gaps moves with every record, which is not counted: leave such rows out with ⟨missing=drop⟩, or fill them \
+             in with values that are public."
+        }
+        ReadOff::Levels => {
+            "One record decides which levels a category has, and the model shows which: list them with ⟨levels⟩ or a ⟨schema⟩ where \
+             they are public, or merge rare ones with ⟨min_level_count⟩."
+        }
+        ReadOff::Guesses => {
+            "One record decides what a column is taken for, and the model shows which: say it with ⟨categorical⟩, ⟨bounds⟩ or a \
+             ⟨schema⟩."
+        }
+        ReadOff::Scales => {
+            "Columns are centred by their own means, which without an intercept move the model and are not counted: fit one, or scale \
+             by public ⟨bounds⟩ with ⟨scale=bounds⟩."
+        }
+        ReadOff::Elsewhere => {
+            "What was fitted or chosen on the records before the model was (scales, what fills gaps, components, a penalty) moves with \
+             every record, which is not counted: take what is public instead."
+        }
     }
 }
 

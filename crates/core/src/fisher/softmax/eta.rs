@@ -57,18 +57,14 @@ impl Pass for SoftmaxEta<'_> {
 }
 
 impl SoftmaxRecords {
-    /// Whether every η is a number.
+    /// Refuses numbers that are too large to be written: dFIL is η², and grows as 1/σ².
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where one is not.
+    /// [`Error::Overflow`] where one is not finite.
     pub fn check(&self) -> Result<()> {
-        match self.eta.iter().find(|eta| !eta.is_finite()) {
+        match self.eta.iter().chain(&self.dfil).find(|v| !v.is_finite()) {
             None => Ok(()),
-            Some(&value) => {
-                let (what, expected) =
-                    ("the leakage of a record", "a finite number: is a column very large?");
-                Err(Error::OutOfRange { what, value, expected })
-            }
+            Some(&value) => Err(Error::Overflow { value }),
         }
     }
 }

@@ -8,6 +8,11 @@ use leakscope_core::dp::Target;
 
 /// A calibration in words, numbers rounded to the safe side.
 pub fn calibration(calibration: &Calibration) -> String {
+    let warnings = calibration.model.iter().flat_map(|m| &m.warnings);
+    warnings.fold(answer(calibration), |text, warning| format!("{text}{warning}\n"))
+}
+
+fn answer(calibration: &Calibration) -> String {
     let sigma = five_digits_to_type(calibration.sigma);
     match (&calibration.target, &calibration.training) {
         (Aim::Training(target), Some(t)) => format!(
