@@ -103,4 +103,4 @@ pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use splits::{Extent, FileSplit, Fingerprint, Splits};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
-pub use words::closest;
+pub use words::{closest, known_names};
