@@ -227,6 +227,16 @@ fn rounded(x: f64, step: i32) -> String {
     if short == "-0" { "0".into() } else { short.into() }
 }
 
+/// A number to the place that three digits of the range of all of them leave; `None` where it would read as one of the others, or they
+/// are no numbers.
+pub(super) fn beside(value: f64, others: &[String]) -> Option<String> {
+    let others: Vec<f64> = others.iter().map(|text| text.parse().ok()).collect::<Option<_>>()?;
+    let (low, high) = others.iter().fold((value, value), |(low, high), v| (low.min(*v), high.max(*v)));
+    let step = (high - low).log10().floor();
+    let text = rounded(value, if step.is_finite() { step as i32 - 2 } else { return None });
+    text.parse::<f64>().is_ok_and(|read| !others.contains(&read)).then_some(text)
+}
+
 /// Distributions of encoded columns, `None` being the target.
 fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distribution>> {
     if columns.is_empty() {
