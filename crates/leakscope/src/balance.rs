@@ -161,7 +161,10 @@ pub fn run(
         },
         coefficients: names.into_iter().zip(ground.coefficients(&outcome.fit)).collect(),
         warnings: warnings(request, &ground, &outcome)?,
-        notes: crate::remarks::notes(&loaded.encoding),
+        notes: crate::remarks::notes(&loaded.encoding)
+            .into_iter()
+            .chain(counted.is_none().then(not_counted))
+            .collect(),
         seconds: clock.elapsed().as_secs_f64(),
         redact: request.redact,
     };
@@ -329,6 +332,13 @@ fn warnings(request: &Request, ground: &Ground<'_>, balanced: &Balanced<Minimise
         Stopped::Converged | Stopped::Iterations => {}
     }
     Ok(all)
+}
+
+/// That the weights' own part of the leakage is not among the numbers.
+fn not_counted() -> String {
+    "Weights are functions of the records, and what that adds to the leakage was not counted: it is known for weights per sample \
+     of the published kind, and computed where the table is small enough for it. A release with ⟨balance⟩ counts it, or is refused."
+        .into()
 }
 
 /// The name of a training row: its id, or its number in the table.

@@ -502,7 +502,8 @@ impl Verdict {
         let largest = shares.max_by(|a, b| a.value.total_cmp(&b.value)).or_else(|| deciding().next());
         let number = largest.map(|most| {
             // Where several are as large, each is why: the sentence may name any of them.
-            let equal = |g: &&Ground| std::ptr::eq(*g, most) || (most.share && g.share && g.shown == most.shown);
+            let equal =
+                |g: &&Ground| std::ptr::eq(*g, most) || (most.share && g.share && g.shown == most.shown);
             let facts: Vec<&str> = deciding().filter(equal).map(|g| g.fact).collect();
             format!("{}: {}", facts.join(", and "), most.shown)
         });
