@@ -142,3 +142,114 @@ fn a_page_of_somebody_else_is_not_replaced() {
     folder.run(line).expect(0);
     folder.run(line).expect(0);
 }
+
+/// Names of columns are not listed by the thousand, and where there is no line of names they are listed at all.
+#[test]
+fn a_name_that_is_none_is_answered_with_a_few() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..40).map(|j| format!("gene_{j:03}")).collect();
+    let mut text = format!("{},y\n", names.join(","));
+    for i in 0..60 {
+        let row: Vec<String> = (0..=40).map(|j| ((i * 37 + j * j * 11 + i * j) % 101).to_string()).collect();
+        writeln!(text, "{}", row.join(",")).unwrap();
+    }
+    folder.write("genes.csv", &text);
+    for (line, named) in [
+        ("balance genes.csv --target y --l2 1 --attribute zzz", "and 32 more"),
+        ("balance genes.csv --target y --l2 1 --attribute gene_3", "`gene_003`"),
+        ("audit genes.csv --target y --l2 1 --unit weight=kg", "and 32 more"),
+        ("audit genes.csv --target outcome_of_all", "and 33 more"),
+    ] {
+        let said = folder.run(line).expect(2).stderr;
+        assert!(said.contains(named) && said.len() < 400, "{line}: {said}");
+    }
+    folder.write("bare.csv", "5,7,2\n1,8,4\n3,1,1\n2,2,9\n4,5,6\n");
+    let said = folder.run("audit bare.csv --no-header --target outcome --l2 1").expect(2).stderr;
+    assert!(said.contains("they are `c1`, `c2`, `c3`"), "{said}");
+}
+
+/// Dates are named as dates, by whoever asks and by whoever answers; what becomes of them inside is nobody's business.
+#[test]
+fn dates_are_said_as_dates() {
+    let folder = Folder::new();
+    let mut random = Seeded::new(5);
+    let mut text = String::from("joined,age,y\n");
+    for i in 0..200 {
+        let (z, year) = (random.normals(2), 2000 + i % 20);
+        let (month, day) = (1 + i * 7 % 12, 1 + i * 11 % 28);
+        let y = f64::from(year) / 4.0 + z[0];
+        writeln!(text, "{year}-{month:02}-{day:02},{:.1},{y:.2}", 40.0 + 9.0 * z[1]).unwrap();
+    }
+    folder.write("joined.csv", &text);
+    let line = "audit joined.csv --target y --l2 0.01 --sigma 1 --json";
+    let told = |json: &serde_json::Value| {
+        let all = json["tell"]["attributes"].as_array().unwrap();
+        all.iter().find(|t| t["attribute"] == "joined").unwrap().clone()
+    };
+    let found = told(&folder.run(line).expect(0).json());
+    for value in [&found["from"], &found["to"]] {
+        let value = value.as_str().unwrap();
+        assert!(value.starts_with("20") && value.len() == 10 && value.matches('-').count() == 2, "{value}");
+    }
+    let asked = told(&folder.run(&format!("{line} --tell joined=2003-05-01,2012-05-01")).expect(0).json());
+    assert_eq!((&asked["from"], &asked["to"]), (&"2003-05-01".into(), &"2012-05-01".into()));
+    // The same two days by number.
+    let counted = told(&folder.run(&format!("{line} --tell joined=12173,15461")).expect(0).json());
+    assert_eq!(counted, asked);
+    let text = flat(&folder.run("audit joined.csv --target y --l2 0.01 --sigma 0.01").expect(0).stdout);
+    assert!(!text.contains("days rightly"), "{text}");
+    let said = folder.run(&format!("{line} --tell joined=May,June")).expect(2).stderr;
+    assert!(said.contains("holds dates") && said.contains("2024-12-31"), "{said}");
+}
+
+/// A table with far more columns than rows is balanced in the space of its rows: what is measured before the first reweighting is
+/// what an audit measures in all columns, and the model has all of them.
+#[test]
+fn a_wide_table_is_balanced_in_all_its_columns() {
+    let folder = Folder::new();
+    let mut random = Seeded::new(3);
+    let (n, d) = (24, 60);
+    let names: Vec<String> = (0..d).map(|j| format!("g{j}")).collect();
+    let mut text = format!("{},y,kind\n", names.join(","));
+    for i in 0..n {
+        let z = random.normals(d + 1);
+        let row: Vec<String> = z[..d].iter().map(|v| format!("{v:.4}")).collect();
+        writeln!(text, "{},{:.4},{}", row.join(","), z[0] + z[1] + z[d], ["a", "b", "c"][i % 3]).unwrap();
+    }
+    folder.write("wide.csv", &text);
+    let close = |a: &serde_json::Value, b: &serde_json::Value| {
+        let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+        assert!((a / b - 1.0).abs() < 1e-8, "{a} {b}");
+    };
+    for (model, columns) in [
+        ("--target y --drop kind --l2 0.1", d + 1),
+        ("--target kind --drop y --model softmax --l2 0.1", 3 * (d + 1)),
+    ] {
+        let audit = folder
+            .run(&format!("audit wide.csv {model} --scaling given --sigma 1 --tell-budget 0 --json"))
+            .expect(0)
+            .json();
+        let run = folder.run(&format!("balance wide.csv {model} --iterations 2 --sigma 1 --json")).expect(0);
+        let balance = run.json();
+        close(&balance["iterations"][0]["eta_max"], &audit["records"]["eta"]["max"]);
+        close(&balance["iterations"][0]["eta_mean"], &audit["records"]["eta"]["mean"]);
+        assert_eq!(balance["coefficients"].as_object().unwrap().len(), columns);
+        let spread = |k: usize| {
+            let step = &balance["iterations"][k];
+            step["eta_std"].as_f64().unwrap() / step["eta_mean"].as_f64().unwrap()
+        };
+        assert!(spread(2) < spread(0), "{balance}");
+    }
+    // Of one attribute, and with the attackers of the papers looking on.
+    let attribute = "balance wide.csv --target y --drop kind --l2 0.1 --attribute g7 --iterations 2 --json";
+    let balance = folder.run(attribute).expect(0).json();
+    let audit = folder.run(
+        "audit wide.csv --target y --drop kind --l2 0.1 --scaling given --sigma 1 --tell-budget 0 --json",
+    );
+    let of_audit = audit.expect(0).json()["attributes"].as_array().unwrap().clone();
+    let own = of_audit.iter().find(|a| a["name"] == "g7").unwrap();
+    close(&balance["iterations"][0]["eta_max"], &own["eta_max"]);
+    folder
+        .run("attack wide.csv --target y --l2 0.1 --secret kind --balance 2 --trials 4 --sigmas 1 --out att")
+        .expect(0);
+}

@@ -14,9 +14,11 @@
 mod counted;
 mod derivative;
 mod losses;
+mod row_space;
 
 pub use counted::{CountedBalance, counted, most_even, weights_after};
 pub use losses::{Losses, LossesState, SoftmaxLosses, SoftmaxLossesState, losses, losses_of, losses_under};
+pub use row_space::RowSpace;
 
 use crate::fisher::noise::Noise;
 use crate::fisher::{Directions, Release};

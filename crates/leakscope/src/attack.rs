@@ -130,7 +130,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let mut results_balanced = vec![];
     if playing.balance > 0 {
         let options = BalanceOptions { shape: shape.clone(), ..balancing(level, playing.balance, unit) };
-        let outcome = balanced(request, &loaded, &options, |_, _| Ok(()))?;
+        let outcome = balanced(request, &loaded, &options)?;
         let after = play(&outcome.fit, Some(&outcome.weights))?;
         let after_mean = mean(&outcome.eta);
         results_balanced = listed(&after, after_mean, true);

@@ -2,17 +2,17 @@
 
 mod bought;
 mod counting;
+mod ground;
 
 use crate::failure::explain;
 use crate::labelled::{self, Labelling, NameOfRow, RowLabels};
-use crate::model::{self, Loaded, class_names, coefficient_names, penalty, scores_of};
+use crate::model::{self, Loaded, class_names, coefficient_names};
 use crate::output::{Folder, Pending};
 use crate::request::Request;
 use crate::{Failure, Result};
+pub(crate) use ground::{Ground, balanced};
 use leakscope_core::Error as CoreError;
-use leakscope_core::balance::{
-    Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant, balance_model,
-};
+use leakscope_core::balance::{Balanced, Iteration, Level, Options, Sharing, Stopped, Update, Variant};
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Metric, Minimiser};
 use leakscope_report::Balance;
@@ -107,20 +107,25 @@ pub fn run(
     let clock = Instant::now();
     let loaded = model::load(request, hooks)?;
     let options = options(request, balancing, &loaded)?;
+    let ground = match request.noise.options() {
+        // A shape of the noise is one of the table's columns.
+        Some(_) => Ground::of_table(&loaded, &options),
+        None => Ground::new(request, &loaded, &options)?,
+    };
     let metric = loaded.metric(request);
     let mut steps = vec![];
-    let outcome = balanced(request, &loaded, &options, |iteration, fit| {
-        let step = step(&loaded, iteration, fit, metric, true)?;
+    let outcome = ground.balanced(request, |iteration, fit| {
+        let step = step(&ground, iteration, fit, Some(metric))?;
         say(&line(&step, metric));
         steps.push(step);
         Ok(())
     })?;
-    let comparisons = comparisons(request, &loaded, &options, metric)?;
+    let comparisons = comparisons(request, &ground)?;
     let bought = match request.noise.options() {
         Some(noise) => Some(bought::bought(noise, request, &loaded, &options, &outcome)?),
         None => None,
     };
-    let counted = counting::counting(request, &loaded, &options, (outcome.best, &outcome.fit))?;
+    let counted = counting::counting(request, &ground, (outcome.best, &outcome.fit))?;
     let mut pending = Pending::default();
     if let Some(folder) = folder {
         write_weights(&loaded, &outcome, folder, &mut pending)?;
@@ -154,9 +159,12 @@ pub fn run(
             Stopped::Vanished { .. } => Ending::Vanished,
             Stopped::NoFit(_) => Ending::NoFit,
         },
-        coefficients: names.into_iter().zip(outcome.fit.w().iter().copied()).collect(),
-        warnings: warnings(request, &loaded, &outcome)?,
-        notes: crate::remarks::notes(&loaded.encoding),
+        coefficients: names.into_iter().zip(ground.coefficients(&outcome.fit)).collect(),
+        warnings: warnings(request, &ground, &outcome)?,
+        notes: crate::remarks::notes(&loaded.encoding)
+            .into_iter()
+            .chain(counted.is_none().then(not_counted))
+            .collect(),
         seconds: clock.elapsed().as_secs_f64(),
         redact: request.redact,
     };
@@ -215,37 +223,13 @@ pub(crate) fn directions(loaded: &Loaded, flag: &str, name: &str, sum_to_one: bo
     Ok(Directions { basis, count })
 }
 
-/// Runs core's balancing, with its errors in words.
-pub(crate) fn balanced(
-    request: &Request,
-    loaded: &Loaded,
-    options: &Options,
-    mut watch: impl FnMut(&Iteration, &Minimiser) -> Result<()>,
-) -> Result<Balanced<Minimiser>> {
-    let mut failure = None;
-    let model = (request.family, penalty(request), request.max_classes);
-    let outcome = balance_model(&loaded.rows, model, options, |iteration, fit, _| {
-        watch(iteration, fit).map_err(|f| {
-            let interrupted = matches!(f, Failure::Interrupted);
-            failure = Some(f);
-            if interrupted { CoreError::Interrupted } else { CoreError::Source(String::new()) }
-        })
-    });
-    match (outcome, failure) {
-        (_, Some(failure)) => Err(failure),
-        (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => {
-            Err(Failure::option("weights", "balancing needs positive weights: leave rows of weight zero out"))
-        }
-        (outcome, None) => outcome.map_err(|e| explain(e, &loaded.encoding, request.l2)),
-    }
-}
-
-fn step(loaded: &Loaded, i: &Iteration, fit: &Minimiser, metric: Metric, with_scores: bool) -> Result<Step> {
+/// What documents say of an iteration, with scores where there is a metric.
+fn step(ground: &Ground<'_>, i: &Iteration, fit: &Minimiser, metric: Option<Metric>) -> Result<Step> {
     let (mut train_score, mut test_score) = (None, None);
-    if with_scores {
-        train_score = Some(scores_of(&loaded.rows, fit, metric, &[0.0], &[])?.0[0]);
-        if let Some(test) = &loaded.test {
-            test_score = Some(scores_of(test, fit, metric, &[0.0], &[])?.0[0]);
+    if let Some(metric) = metric {
+        train_score = Some(ground.score(&ground.loaded.rows, fit, metric)?);
+        if let Some(test) = &ground.loaded.test {
+            test_score = Some(ground.score(test, fit, metric)?);
         }
     }
     Ok(Step {
@@ -264,13 +248,8 @@ fn step(loaded: &Loaded, i: &Iteration, fit: &Minimiser, metric: Metric, with_sc
 }
 
 /// The other variant, and the published update beside an accelerated one.
-fn comparisons(
-    request: &Request,
-    loaded: &Loaded,
-    chosen: &Options,
-    metric: Metric,
-) -> Result<Vec<Comparison>> {
-    let mut all = vec![];
+fn comparisons(request: &Request, ground: &Ground<'_>) -> Result<Vec<Comparison>> {
+    let (mut all, chosen) = (vec![], &ground.options);
     let other = match chosen.variant {
         Variant::Weighted => Variant::Unweighted,
         Variant::Unweighted => Variant::Weighted,
@@ -282,8 +261,8 @@ fn comparisons(
     for (variant, update) in wanted {
         let options = Options { variant, update, ..chosen.clone() };
         let mut iterations = vec![];
-        balanced(request, loaded, &options, |i, fit| {
-            iterations.push(step(loaded, i, fit, metric, false)?);
+        ground.balanced_as(request, &options, |i, fit| {
+            iterations.push(step(ground, i, fit, None)?);
             Ok(())
         })?;
         all.push(Comparison { variant, update, iterations });
@@ -329,8 +308,8 @@ fn write_weights(
     Ok(())
 }
 
-fn warnings(request: &Request, loaded: &Loaded, balanced: &Balanced<Minimiser>) -> Result<Vec<String>> {
-    let mut all = loaded.remarks(request, &balanced.fit)?;
+fn warnings(request: &Request, ground: &Ground<'_>, balanced: &Balanced<Minimiser>) -> Result<Vec<String>> {
+    let (loaded, mut all) = (ground.loaded, ground.remarks(request, &balanced.fit)?);
     let last = balanced.history.len().saturating_sub(1);
     match &balanced.stopped {
         Stopped::Vanished { row, weight } => all.push(format!(
@@ -353,6 +332,13 @@ fn warnings(request: &Request, loaded: &Loaded, balanced: &Balanced<Minimiser>) 
         Stopped::Converged | Stopped::Iterations => {}
     }
     Ok(all)
+}
+
+/// That the weights' own part of the leakage is not among the numbers.
+fn not_counted() -> String {
+    "Weights are functions of the records, and what that adds to the leakage was not counted: it is known for weights per sample \
+     of the published kind, and computed where the table is small enough for it. A release with ⟨balance⟩ counts it, or is refused."
+        .into()
 }
 
 /// The name of a training row: its id, or its number in the table.

@@ -14,7 +14,7 @@ use leakscope_core::pass::Runner;
 use leakscope_core::rows::Rows;
 use leakscope_report::subject::Subject;
 use leakscope_table::{
-    Attribute, Dataset, EncodeOptions, Encoding, Holdout, Hooks, Subset, Table, TargetKind,
+    Attribute, Dataset, EncodeOptions, Encoding, Holdout, Hooks, Subset, Table, TargetKind, known_names,
 };
 use std::borrow::Cow;
 
@@ -134,18 +134,29 @@ impl Loaded {
 
     /// What the user should know of the rows and of the model fitted to them.
     pub fn remarks(&self, request: &Request, fit: &Minimiser) -> Result<Vec<String>> {
+        self.remarks_in(request, fit, |weak| weak)
+    }
+
+    /// The same of a model in other coordinates; `columns` names those of the table that weak ones stand for.
+    pub(crate) fn remarks_in(
+        &self,
+        request: &Request,
+        fit: &Minimiser,
+        columns: impl Fn(Vec<usize>) -> Vec<usize>,
+    ) -> Result<Vec<String>> {
         let release = Release { sigma: 1.0, releases: 1, label_secret: request.label_secret };
         let explained = |e| explain(e, &self.encoding, request.l2);
         let of_fit: Vec<String> = match fit {
             Minimiser::Glm(fit) => {
                 let geometry = Geometry::new(fit, &[], release).map_err(explained)?;
-                let weak = remarks::nearly_singular(&self.encoding, &geometry);
+                let weakest = || columns(geometry.weakest_columns());
+                let weak = remarks::few_digits(&self.encoding, geometry.condition(), fit.unsettled, weakest);
                 weak.into_iter().chain(remarks::at_kinks(fit)).collect()
             }
             Minimiser::Softmax(fit) => {
                 let geometry = SoftmaxGeometry::new(fit, &[], release).map_err(explained)?;
                 let (condition, weakest) = geometry.condition();
-                remarks::few_digits(&self.encoding, condition, fit.unsettled, || weakest.to_vec())
+                remarks::few_digits(&self.encoding, condition, fit.unsettled, || columns(weakest.to_vec()))
                     .into_iter()
                     .collect()
             }
@@ -181,12 +192,8 @@ impl Loaded {
         }
         let entry = self.encoding.attributes.iter().enumerate().find(|(_, a)| a.name == name);
         entry.ok_or_else(|| {
-            let known: Vec<String> =
-                self.encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect();
-            Failure::option(
-                flag,
-                format!("`{name}` is not an attribute of this model; they are {}", known.join(", ")),
-            )
+            let known = known_names(name, self.encoding.attributes.iter().map(|a| a.name.as_str()));
+            Failure::option(flag, format!("`{name}` is not an attribute of this model; {known}"))
         })
     }
 }

@@ -8,7 +8,9 @@ use leakscope_core::glm::softmax::MAX_CLASSES;
 use leakscope_core::glm::{Family, ModelKind};
 use leakscope_core::num::Distribution;
 use leakscope_report::verdict::{PROTECT_AT, TOLD_AT};
-use leakscope_table::{Encoding, Kind, Machines, Missing, OneHot, Public, ReadOptions, Roles, Scale};
+use leakscope_table::{
+    Encoding, Kind, Machines, Missing, OneHot, Public, ReadOptions, Roles, Scale, known_names,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -347,14 +349,11 @@ impl Request {
 
     /// Checks names of attributes against the table.
     pub fn check_names(&self, encoding: &Encoding) -> Result<()> {
-        let known =
-            || encoding.attributes.iter().map(|a| format!("`{}`", a.name)).collect::<Vec<_>>().join(", ");
+        let names = || encoding.attributes.iter().map(|a| a.name.as_str());
         let find = |flag: &str, name: &str| {
             encoding.attributes.iter().find(|a| a.name == name).ok_or_else(|| {
-                Failure::option(
-                    flag,
-                    format!("`{name}` is not an attribute of this model; they are {}", known()),
-                )
+                let known = known_names(name, names());
+                Failure::option(flag, format!("`{name}` is not an attribute of this model; {known}"))
             })
         };
         for (name, _) in &self.units {

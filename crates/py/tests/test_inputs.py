@@ -311,7 +311,7 @@ class Pointless:
     (lambda x, y: leakscope.audit(pd.DataFrame({"a": [], "y": []}), target="y"), DataError, "no rows"),
     (lambda x, y: leakscope.audit(pl.DataFrame({"a": [], "y": []}), target="y"), DataError, "no rows"),
     (lambda x, y: leakscope.audit(pd.DataFrame({"a": [1, "b"] * 200}), y), DataError, "`a` holds mixed"),
-    (lambda x, y: leakscope.audit(pd.DataFrame({"a": pd.to_datetime(["2020"] * 400)}), y), DataError, "`a`.*datetime"),
+    (lambda x, y: leakscope.audit(pd.DataFrame({"a": pd.to_timedelta([1] * 400)}), y), DataError, "`a`.*timedelta"),
     (lambda x, y: leakscope.audit(pd.DataFrame(x, columns=list("abcde")), target="z"), DataError, "`z`"),
     (lambda x, y: leakscope.audit("nowhere.csv", target="z"), DataError, "nowhere.csv"),
     (lambda x, y: leakscope.audit(np.column_stack([x, x[:, 0]]), y), FitError, "or add a penalty, for example l2=1e-3"),
@@ -373,11 +373,31 @@ def test_bad_input_says_what_to_do(linear, call, error, words):
 
 
 def test_a_column_without_encoding_can_be_dropped():
-    df = table().assign(when=pd.to_datetime("2020-01-01"))
+    df = table().assign(when=pd.to_timedelta(1, unit="D"))
     with pytest.raises(DataError, match="`when`.*drop"):
         leakscope.audit(df, target="dose")
     for frame in frames(df).values():
         assert leakscope.audit(frame, target="dose", drop="when", l2=0.01)["d"] == 5
+
+
+def test_dates_of_a_frame_are_those_of_a_file(tmp_path):
+    """Whatever holds them, dates are days with a remark, and are asked for and named as dates."""
+    df = table()
+    days = pd.Series(pd.to_datetime("2015-03-01") + pd.to_timedelta(np.arange(len(df)) * 7 % 1900, unit="D"), index=df.index)
+    df.assign(when=days.dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "when.csv", index=False)
+    options = dict(target="dose", l2=0.01, sigma=0.5, tell={"when": ("2016-01-31", "2019-12-31")})
+    of_file = leakscope.audit(tmp_path / "when.csv", **options)
+    kinds = {
+        "naive": days, "zoned": days.dt.tz_localize("UTC"), "dates": days.dt.date, "numpy": days.to_numpy(),
+    }
+    for name, column in kinds.items():
+        found = leakscope.audit(df.assign(when=column), **options)
+        assert np.allclose(found.records["eta"].to_numpy(), of_file.records["eta"].to_numpy(), rtol=1e-9), name
+        told = next(t for t in found["tell"]["attributes"] if t["attribute"] == "when")
+        assert (told["from"], told["to"]) == ("2016-01-31", "2019-12-31"), name
+        assert any("days since 1970-01-01" in note for note in found["notes"]), name
+    with pytest.raises(OptionError, match="tell.*holds dates.*2024-12-31"):
+        leakscope.audit(df.assign(when=days), **options | {"tell": {"when": ("May", "June")}})
 
 
 def test_errors_are_value_errors_of_one_family():

@@ -72,6 +72,15 @@ pub(crate) fn iso(days: i64, nanos: i64) -> String {
     }
 }
 
+/// Days since 1970-01-01 as ISO 8601 writes them, to the second; `None` far from any calendar.
+pub(crate) fn written(days: f64) -> Option<String> {
+    if days.is_nan() || days.abs() > 3.6e6 {
+        return None;
+    }
+    let seconds = (days * DAY_SECONDS as f64).round() as i64;
+    Some(iso_of_units(seconds, DAY_SECONDS))
+}
+
 /// A time in units of which a day has `per_day`, as ISO 8601 writes it.
 pub(crate) fn iso_of_units(units: i64, per_day: i64) -> String {
     let of_unit = DAY_SECONDS * NANOS / per_day;

@@ -2,8 +2,10 @@
 //! [`Encoding::fit`](crate::Encoding::fit).
 
 use crate::column::{Kind, Origin};
+use crate::dates::{self, DateOrder};
 use crate::duplicates::EqualRows;
 use crate::holdout::Holdout;
+use crate::notation::DAYS;
 use crate::public::Public;
 use crate::rare::HangingLevels;
 use crate::remark::Remark;
@@ -222,6 +224,24 @@ pub struct Attribute {
     /// Where the value comes from that stands in for a missing one.
     #[serde(default)]
     pub fill_origin: Origin,
+}
+
+impl Attribute {
+    /// Whether its numbers are dates, counted in days.
+    pub fn is_date(&self) -> bool {
+        self.unit.as_deref() == Some(DAYS)
+    }
+
+    /// How people write one of its numbers, where that is not as a number: a date.
+    pub fn written(&self, value: f64) -> Option<String> {
+        if self.is_date() { dates::written(value) } else { None }
+    }
+
+    /// A value as somebody writes it: a number, or a date such as 2024-12-31 where its numbers are dates.
+    pub fn value_of(&self, text: &str) -> Option<f64> {
+        let date = || dates::parse(text, DateOrder::YearFirst).filter(|_| self.is_date());
+        text.parse::<f64>().ok().filter(|v| v.is_finite()).or_else(date)
+    }
 }
 
 /// The grouping column.

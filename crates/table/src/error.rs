@@ -324,7 +324,7 @@ pub enum Error {
         value: String,
     },
     /// A flag names a column that is not there.
-    #[error("⟨{flag}⟩: there is no column `{column}`{}{}", closest_names(closest), no_header(*header_is_data))]
+    #[error("⟨{flag}⟩: there is no column `{column}`{}{}", closest_names(closest, known), no_header(*header_is_data))]
     UnknownColumn {
         /// The flag.
         flag: &'static str,
@@ -332,6 +332,8 @@ pub enum Error {
         column: String,
         /// The names that are closest to it.
         closest: Vec<String>,
+        /// Those there are, in a clause, where none is close.
+        known: String,
         /// Whether the header looks like a row of data.
         header_is_data: bool,
     },

@@ -287,7 +287,27 @@ fn named_like_code(name: &str) -> bool {
         "nr", "number", "num",
     ];
     let last = words.iter().rfind(|w| !w.is_empty());
-    last.is_some_and(|last| LAST.contains(&last.as_str()) || last.ends_with("nummer"))
+    // Written as one word, an id is told from `paid` and `humid` by whose it is.
+    const WHOSE: [&str; 16] = [
+        "row",
+        "record",
+        "case",
+        "sample",
+        "person",
+        "user",
+        "patient",
+        "customer",
+        "client",
+        "member",
+        "subject",
+        "student",
+        "employee",
+        "household",
+        "account",
+        "order",
+    ];
+    let of_somebody = |last: &str| last.strip_suffix("id").is_some_and(|whose| WHOSE.contains(&whose));
+    last.is_some_and(|last| LAST.contains(&last.as_str()) || last.ends_with("nummer") || of_somebody(last))
 }
 
 /// Whether a name that ends in "no" is an answer: another column has the same name with "yes".
@@ -323,6 +343,8 @@ mod tests {
             "orderNo",
             "Lfd. Nr.",
             "Patientennummer ",
+            "rowid",
+            "Customerid",
         ] {
             assert!(named_like_code(name), "{name}");
         }

@@ -105,4 +105,4 @@ pub use splits::{Extent, FileSplit, Splits};
 pub use stored::{Fingerprint, is_remote, open_bytes};
 pub use table::{ReadOptions, Table, shown};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
-pub use words::closest;
+pub use words::{closest, known_names};

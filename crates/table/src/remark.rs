@@ -273,8 +273,9 @@ impl fmt::Display for Remark {
             ),
             Self::Duplicates { copies, rows } => write!(
                 f,
-                "{copies} of {rows} training rows repeat an earlier row in every column that is used. η is that of one \
-                 row: whoever stands behind k equal rows moves the model k times as far."
+                "{copies} of {rows} training rows {} an earlier row in every column that is used. η is that of one \
+                 row: whoever stands behind k equal rows moves the model k times as far.",
+                if *copies == 1 { "repeats" } else { "repeat" }
             ),
             Self::Repeated { column, most } => write!(
                 f,

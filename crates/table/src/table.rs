@@ -261,11 +261,13 @@ impl Table {
     }
 
     pub(crate) fn column(&self, flag: &'static str, name: &str) -> Result<usize> {
-        self.position(name.trim()).ok_or_else(|| Error::UnknownColumn {
-            flag,
-            column: name.into(),
-            closest: words::closest(name, self.columns().iter().map(|c| c.name.as_str())),
-            header_is_data: self.header_is_data(),
+        self.position(name.trim()).ok_or_else(|| {
+            let (names, header_is_data) =
+                (self.columns().iter().map(|c| c.name.as_str()), self.header_is_data());
+            // Values of a first row are no names to choose from.
+            let known = if header_is_data { String::new() } else { words::known_names(name, names.clone()) };
+            let closest = words::closest(name, names);
+            Error::UnknownColumn { flag, column: name.into(), closest, known, header_is_data }
         })
     }
 

@@ -19,6 +19,26 @@ pub fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<Stri
     ranked.into_iter().take(3).map(|(_, n)| n.to_string()).collect()
 }
 
+/// Names that a message shows of those there are.
+const SHOWN: usize = 8;
+
+/// What a message says about a name that is none: those that were perhaps meant, or else those there are, the first few of them.
+pub fn known_names<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let near = closest(name, names.clone());
+    if !near.is_empty() {
+        return format!("the closest names are {}", quoted(near.iter().map(String::as_str)));
+    }
+    let more = match names.clone().count().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("they are {}{more}", quoted(names.take(SHOWN)))
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|n| format!("`{}`", truncated(n))).collect::<Vec<_>>().join(", ")
+}
+
 /// Levenshtein distance in characters.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -51,6 +71,17 @@ mod tests {
         let names = ["age", "wage", "height", "completely_different"];
         assert_eq!(closest("Aeg", names.into_iter()), ["age", "wage"]);
         assert!(closest("zzzzzzzz", names.into_iter()).is_empty());
+    }
+
+    #[test]
+    fn names_are_listed_where_none_is_near_but_never_by_the_thousand() {
+        let many: Vec<String> = (0..5000).map(|i| format!("gene_{i:04}")).collect();
+        let names = || many.iter().map(String::as_str);
+        let near = known_names("gene_17", names());
+        assert!(near.starts_with("the closest names are `gene_") && near.len() < 100, "{near}");
+        let far = known_names("z", names());
+        assert!(far.starts_with("they are `gene_0000`, ") && far.ends_with(" and 4992 more"), "{far}");
+        assert_eq!(known_names("zzzzzz", ["c1", "c2"].into_iter()), "they are `c1`, `c2`");
     }
 
     #[test]

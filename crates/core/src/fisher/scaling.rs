@@ -16,7 +16,7 @@
 //! `J = −H⁻¹B`, which Lanczos finds in a few products of O(p²).
 
 use super::{Directions, Geometry, Records, Release};
-use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, norm, symmetric_eigen, times};
+use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, matmul_parallel, norm, symmetric_eigen, times};
 use crate::rows::Block;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
@@ -121,7 +121,7 @@ impl Counted {
         let l2 = model.fit.penalty.l2;
         let slope = (0..d).map(|j| if units.is_own(j) { 2.0 * l2 * model.fit.w[j] } else { 0.0 }).collect();
         let mut inverse_squared = vec![0.0; p * p];
-        matmul(&geometry.adjoint, &geometry.inverse, (p, p, p), &mut inverse_squared);
+        matmul_parallel(&geometry.adjoint, &geometry.inverse, (p, p, p), &mut inverse_squared);
         let largest = geometry.g.first().copied().unwrap_or(0.0).sqrt();
         let offset = (0..d).map(|j| units.offset(j)).collect();
         Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })

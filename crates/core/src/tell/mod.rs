@@ -288,13 +288,19 @@ impl<'a> Models<'a> {
                 Ok(())
             },
         )?;
-        let (mut half, mut sandwich) = (vec![0.0; p * p], vec![0.0; p * p]);
-        matmul(&whitening, &inverse, (p, p, p), &mut half);
-        crate::linalg::matmul_by_transposed(&half, &whitening, (p, p, p), &mut sandwich);
+        let strain = match noise {
+            Noise::Isotropic(sigma) => largest_eigenvalue(&inverse, p)?.sqrt() / sigma,
+            Noise::Columns(_) | Noise::Precision(_) | Noise::Whitener(_) => {
+                let (mut half, mut sandwich) = (vec![0.0; p * p], vec![0.0; p * p]);
+                matmul(&whitening, &inverse, (p, p, p), &mut half);
+                crate::linalg::matmul_by_transposed(&half, &whitening, (p, p, p), &mut sandwich);
+                largest_eigenvalue(&sandwich, p)?.sqrt()
+            }
+        };
         let rest = dot(&fit.gradient, &times(&inverse, &fit.gradient)).max(0.0).sqrt();
         let (condition, _) = condition(&fit.hessian, &inverse, p)?;
         Ok(Self {
-            strain: largest_eigenvalue(&sandwich, p)?.sqrt(),
+            strain,
             rest: if fit.family.constant_curvature() { 0.0 } else { rest },
             isotropic: match noise {
                 Noise::Isotropic(sigma) => Some(*sigma),

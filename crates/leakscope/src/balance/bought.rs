@@ -79,7 +79,7 @@ pub(super) fn bought(
     let mut rounds = 0;
     for _ in 0..ROUNDS {
         let options = Options { shape: Some(held.clone()), ..options.clone() };
-        let weighted = balanced(request, loaded, &options, |_, _| Ok(()))?;
+        let weighted = balanced(request, loaded, &options)?;
         let next = under(&weighted.weights, &weighted.fit, noise.shape)?;
         let weights = away(&weighted.fit);
         let gain = Gain { balanced: true, shape: noise.shape, weights, noise: next.exact_cost };

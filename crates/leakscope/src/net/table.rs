@@ -10,7 +10,7 @@ use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing, OneHot,
     Origin, Public, ReadOptions, Remark, Roles, Scale, SplitKey, Subset, Table, TargetCoding, TargetError,
-    TargetKind,
+    TargetKind, known_names,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -214,8 +214,8 @@ impl TableRequest {
         let known = |name: &str| names.contains(&name) || name == encoding.target.name;
         match self.units.iter().find(|(name, _)| !known(name)) {
             Some((name, _)) => {
-                let listed: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
-                let message = format!("`{name}` is no column here; they are {}", listed.join(", "));
+                let known = known_names(name, names.iter().copied());
+                let message = format!("`{name}` is no column here; {known}");
                 Err(Failure::option("unit", message))
             }
             None => Ok(()),

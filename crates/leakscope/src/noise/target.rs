@@ -7,7 +7,7 @@ use leakscope_core::fisher::Directions;
 use leakscope_core::fisher::noise::{Protected, Target};
 use leakscope_core::units::Units;
 use leakscope_report::noise::{Goal, Secret};
-use leakscope_table::{Encoding, Kind, OneHot, closest};
+use leakscope_table::{Encoding, Kind, OneHot, known_names};
 
 /// Targets on η, in encoded units, that noise can be made for: beyond, its covariance leaves the numbers.
 const MET_BY_NOISE: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
@@ -149,13 +149,7 @@ fn place(encoding: &Encoding, label_secret: bool, option: &str, name: &str) -> R
         }
         Some(k) => Ok(Some(k)),
         None => {
-            let quoted =
-                |names: Vec<String>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-            let near = closest(name, names());
-            let hint = match near.is_empty() {
-                true => format!("they are {}", quoted(names().map(String::from).collect())),
-                false => format!("the closest names are {}", quoted(near)),
-            };
+            let hint = known_names(name, names());
             Err(Failure::option(option, format!("`{name}` is not an attribute of this model; {hint}")))
         }
     }

@@ -304,10 +304,35 @@ pub(super) fn stated(
             .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
         given: request.tell.iter().map(given_pair).collect(),
         protect_at,
-        more_noise: together.as_ref().and_then(|all| more_noise(all, &distances.lines, protect_at)),
+        more_noise: match &together {
+            Some(all) => more_noise(all, &distances.lines, protect_at),
+            None if earlier.is_empty() => {
+                let apart = widest.into_iter().chain(request.label_secret.then_some(label));
+                noise_by_eta(apart.map(|d| d * eta_of_all), &distances.lines, protect_at)
+            }
+            // What earlier ones told is not known value by value.
+            None => None,
+        },
         withdraw_first: together.map(|_| too_much(earlier, protect_at)).unwrap_or_default(),
         kept_back: false,
     }
+}
+
+/// How many times the noise of a first release brings all values within the limit, as η estimates it: distances of values that were not
+/// tried, and those of values that were. None where it is enough, or no noise is.
+fn noise_by_eta(
+    apart: impl Iterator<Item = f64>,
+    lines: &BTreeMap<String, Line>,
+    protect_at: f64,
+) -> Option<f64> {
+    let mut most = 1.0_f64;
+    for distance in apart.filter(|d| *d > 0.0) {
+        most = most.max(noise_to_hide(distance, 2, protect_at)?);
+    }
+    for line in lines.values() {
+        most = most.max(noise_to_hide(line.distance?, line.values.len(), protect_at)?);
+    }
+    (most > 1.0 && most.is_finite()).then_some(most)
 }
 
 /// How many times the noise of this release brings all values within the limit, what earlier ones told included; none where it is

@@ -405,10 +405,16 @@ pub(crate) fn target_spread(encoding: &Encoding) -> Option<f64> {
 /// A record: its id, its encoded columns, its target.
 type Chosen = (String, Vec<f64>, f64);
 
-/// The value that the worst record has, as it is written.
+/// The value that the worst record has, as it is written: a date, or a number to the place that the values beside it have.
 fn own_value(inquiry: &Inquiry, encoding: &Encoding, (_, x, y): &Chosen) -> String {
     let attribute = encoding.attributes.iter().find(|a| a.name == inquiry.name && !inquiry.label);
     let value = attribute.map_or(*y, |a| a.centre + a.scale * x[a.columns.start]);
+    if let Some(date) = attribute.and_then(|a| a.written(value)) {
+        return date;
+    }
+    if let Some(short) = questions::beside(value, &inquiry.values) {
+        return short;
+    }
     // Encoding and back costs the last digits.
     format!("{value:.9e}").parse::<f64>().map_or_else(|_| shown(value), shown)
 }

@@ -56,13 +56,13 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
         let pair = request.tell.iter().find(|p| p.attribute == s.name);
         let inquiry = match (s.attribute, pair) {
             (Some(a), _) if a.kind == Kind::Category => Some(about_levels(encoding, a, pair)?),
-            (Some(a), Some(pair)) => Some(about_number(a, numbers(pair)?)),
+            (Some(a), Some(pair)) => Some(about_number(a, numbers(pair, Some(a))?)),
             (None, Some(pair)) => Some(about_label(encoding, pair)?),
             (Some(a), None) => spread.and_then(|d| {
                 let values = typical(&d, (a.centre, a.scale), a.bounds)?;
                 let others = values.iter().map(|(v, _)| (v - a.centre) / a.scale).collect();
                 let question = Question::Own { column: Some(a.columns.start), others };
-                let values = values.into_iter().map(|(_, text)| text).collect();
+                let values = values.into_iter().map(|(v, text)| a.written(v).unwrap_or(text)).collect();
                 Some(Inquiry { name: a.name.clone(), question, values, label: false, own: true })
             }),
             (None, None) => match &encoding.target.coding {
@@ -162,7 +162,7 @@ fn about_label(encoding: &Encoding, pair: &Pair) -> Result<Inquiry> {
             Ok(about_classes(encoding, classes, vec![place(&pair.values[0])?, place(&pair.values[1])?]))
         }
         TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive => {
-            let values = numbers(pair)?;
+            let values = numbers(pair, None)?;
             Ok(label(encoding, values.each_ref().map(|v| v.0), values.map(|v| v.1)))
         }
     }
@@ -227,6 +227,16 @@ fn rounded(x: f64, step: i32) -> String {
     if short == "-0" { "0".into() } else { short.into() }
 }
 
+/// A number to the place that three digits of the range of all of them leave; `None` where it would read as one of the others, or they
+/// are no numbers.
+pub(super) fn beside(value: f64, others: &[String]) -> Option<String> {
+    let others: Vec<f64> = others.iter().map(|text| text.parse().ok()).collect::<Option<_>>()?;
+    let (low, high) = others.iter().fold((value, value), |(low, high), v| (low.min(*v), high.max(*v)));
+    let step = (high - low).log10().floor();
+    let text = rounded(value, if step.is_finite() { step as i32 - 2 } else { return None });
+    text.parse::<f64>().is_ok_and(|read| !others.contains(&read)).then_some(text)
+}
+
 /// Distributions of encoded columns, `None` being the target.
 fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distribution>> {
     if columns.is_empty() {
@@ -235,11 +245,21 @@ fn distributions(rows: &Dataset, columns: &[Option<usize>]) -> Result<Vec<Distri
     Ok(rows.run(&ColumnDistributions { columns: Cow::Borrowed(columns) })?.columns)
 }
 
-/// The two numbers of a pair.
-fn numbers(pair: &Pair) -> Result<[(f64, String); 2]> {
-    let number = |text: &String| match text.parse::<f64>() {
-        Ok(v) if v.is_finite() => Ok((v, text.clone())),
-        Ok(_) | Err(_) => Err(wrong(pair, "is a number: expected two finite numbers, such as age=40,60")),
+/// The two numbers of a pair: of an attribute, or of the label.
+fn numbers(pair: &Pair, attribute: Option<&Attribute>) -> Result<[(f64, String); 2]> {
+    let is_date = attribute.is_some_and(Attribute::is_date);
+    let number = |text: &String| {
+        let value = match attribute {
+            Some(a) => a.value_of(text),
+            None => text.parse::<f64>().ok().filter(|v| v.is_finite()),
+        };
+        match (value, is_date) {
+            (Some(v), _) => Ok((v, attribute.and_then(|a| a.written(v)).unwrap_or_else(|| text.clone()))),
+            (None, true) => {
+                Err(wrong(pair, "holds dates: expected two of them, such as 2020-01-31,2024-12-31"))
+            }
+            (None, false) => Err(wrong(pair, "is a number: expected two finite numbers, such as age=40,60")),
+        }
     };
     let [a, b] = &pair.values;
     Ok([number(a)?, number(b)?])
@@ -295,7 +315,7 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
             None => class_names(encoding).is_none(),
         };
         let same = if is_number {
-            let [a, b] = numbers(pair)?;
+            let [a, b] = numbers(pair, attribute)?;
             let outside = |l: &Bounds| [a.0, b.0].iter().any(|v| *v < l.low() || *v > l.high());
             if let Some(bounds) = bounds.filter(outside) {
                 let (low, high) = (bounds.low(), bounds.high());

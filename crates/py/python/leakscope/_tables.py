@@ -299,6 +299,8 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
         return table.levels(name, values.cat.codes.to_numpy().astype(np.int32), levels)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return _numpy_column(table, name, values.to_numpy())
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return _numpy_column(table, name, values.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     if pd.api.types.is_bool_dtype(dtype):
         codes = values.astype("Int8").fillna(-1).to_numpy(dtype=np.int32)
         return table.levels(name, codes, ["false", "true"])
@@ -308,6 +310,8 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
     if inferred in ("string", "boolean"):
         codes, levels = pd.factorize(values)
         return table.levels(name, codes.astype(np.int32), [level(c) for c in levels])
+    if inferred in ("date", "datetime"):
+        return _numpy_column(table, name, pd.to_datetime(values, utc=True).dt.tz_localize(None).to_numpy())
     if inferred in ("integer", "floating", "mixed-integer-float", "decimal", "empty"):
         return table.array(name, pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan))
     raise DataError(_no_encoding(name, inferred if isinstance(dtype, np.dtype) else str(dtype)))
@@ -327,7 +331,19 @@ def level(value: Any) -> str:
     return str(value)
 
 
+def _dates(table: _native.Table, name: str, array: np.ndarray[Any, Any]) -> None:
+    """Dates as Arrow has them, so that they are read as those of a file are, remarks included."""
+    if not _there("pyarrow"):
+        raise DataError(f"column `{name}` holds dates, which are read with pyarrow: install it, convert the column to numbers, or leave "
+                        "it out with drop")
+    import pyarrow as pa
+
+    table.arrow(pa.table({name: pa.array(array.astype("datetime64[us]"))}))
+
+
 def _numpy_column(table: _native.Table, name: str, array: np.ndarray[Any, Any]) -> None:
+    if array.dtype.kind == "M":
+        return _dates(table, name, array)
     if array.dtype.kind == "b":
         return table.levels(name, array.astype(np.int32), ["false", "true"])
     if array.dtype.kind in "iuf":

@@ -87,6 +87,13 @@ pub struct Told {
 }
 
 impl Told {
+    /// The unit of the two values, after a space; dates and levels have none.
+    pub fn unit(&self, unit: Option<&str>) -> String {
+        let is_number = |text: &String| text.trim_start_matches("about ").parse::<f64>().is_ok();
+        let unit = unit.filter(|_| is_number(&self.from) && is_number(&self.to));
+        unit.map(|u| format!(" {u}")).unwrap_or_default()
+    }
+
     /// Whether it is known how often the worst record is told apart, as far as that matters.
     pub fn is_settled(&self) -> bool {
         self.at_least.is_none()

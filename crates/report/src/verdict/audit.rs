@@ -311,7 +311,7 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 /// The sentence where two values were tried.
 fn tested(told: &Told, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
     let Told { attribute, from, to, worst, median, worst_record, .. } = told;
-    let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
+    let unit = told.unit(unit);
     let who = plain("Somebody who knows everything else tells ");
     let pair = strong(format!("{attribute} {from} from {to}{unit}"));
     if let Some(least) = told.told_at_least().filter(|_| told.is_open(protect_at)) {

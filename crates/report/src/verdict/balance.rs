@@ -107,8 +107,8 @@ fn advice(b: &Balance, facts: &Facts) -> Option<Vec<Span>> {
         plain("How much noise hides values is not known from η: run "),
         strong(release_line(b)),
         plain(
-            " (with this one’s options on columns, where it had any), which puts them in place one by one, keep what it leaves to \
-             yourself, and release again with the σ that it advises.",
+            " (with this one’s options on columns, where it had any), which tries them one by one as far as there is time, keep what \
+             it leaves to yourself, withdraw it, and release again with the σ that it advises.",
         ),
     ])
 }

@@ -500,7 +500,13 @@ impl Verdict {
         let deciding = || self.grounds.iter().filter(|g| worst(g.colour));
         let shares = deciding().filter(|g| g.share);
         let largest = shares.max_by(|a, b| a.value.total_cmp(&b.value)).or_else(|| deciding().next());
-        let number = largest.map(|g| format!("{}: {}", g.fact, g.shown));
+        let number = largest.map(|most| {
+            // Where several are as large, each is why: the sentence may name any of them.
+            let equal =
+                |g: &&Ground| std::ptr::eq(*g, most) || (most.share && g.share && g.shown == most.shown);
+            let facts: Vec<&str> = deciding().filter(equal).map(|g| g.fact).collect();
+            format!("{}: {}", facts.join(", and "), most.shown)
+        });
         number.or_else(|| self.open.iter().find(|r| worst(r.colour)).map(|r| r.fact.to_owned()))
     }
 

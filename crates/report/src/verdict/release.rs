@@ -381,8 +381,8 @@ fn again(r: &Release, brings: &str, goal: f64, with: &str) -> String {
     match r.composed.releases.saturating_sub(1) {
         // What was kept back still stands in the ledger of its folder.
         0 => format!(
-            "{brings} that to {goal} or less: keep this one to yourself, and release again with {with}. The ledger counts this \
-             one until it is withdrawn (leakscope withdraw)."
+            "{brings} that to {goal} or less: keep this one to yourself, withdraw it (leakscope withdraw) and release again with \
+             {with}. The ledger counts it until it is withdrawn, and a later release is judged with it."
         ),
         _ => format!(
             ", in place of this one, would have kept all releases at {goal} or less: keep this one to yourself, withdraw it \

@@ -89,7 +89,7 @@ pub const RULES: [Rule; 11] = [
     odds(Quantity::LabelEstimated, "two values of the label told apart, about", LOCAL, false),
     odds(
         Quantity::Bounded,
-        "a secret guessed",
+        "a secret guessed, if a guess were right in 50%",
         "Proved for every attacker; on the scale where a guess without the model has 50%.",
         true,
     ),
@@ -107,7 +107,7 @@ pub const RULES: [Rule; 11] = [
     },
     odds(
         Quantity::Observed,
-        "a secret guessed by an attack",
+        "a secret guessed by an attack, if a guess were right in 50%",
         "What the strongest attack achieved, on the same scale: evidence of danger, never of safety.",
         false,
     ),

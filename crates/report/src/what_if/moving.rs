@@ -210,7 +210,7 @@ fn unit<'a>(audit: &'a Audit, told: &Told) -> Option<&'a str> {
 
 impl Pair {
     fn of(told: &Told, unit: Option<&str>) -> Self {
-        let unit = unit.map(|u| format!(" {u}")).unwrap_or_default();
+        let unit = told.unit(unit);
         Self {
             name: told.attribute.clone(),
             values: format!("{} from {}{unit}", told.from, told.to),

@@ -36,8 +36,12 @@ pub(super) fn row_or_header(row: u64) -> String {
     if row == 0 { "header".into() } else { format!("data row {row} (the header is not counted)") }
 }
 
-pub(super) fn closest_names(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; the closest names are {}", quoted(names)) }
+pub(super) fn closest_names(names: &[String], known: &str) -> String {
+    match (names.is_empty(), known.is_empty()) {
+        (false, _) => format!("; the closest names are {}", quoted(names)),
+        (true, false) => format!("; {known}"),
+        (true, true) => String::new(),
+    }
 }
 
 /// Other columns with the same trouble, in a clause.

@@ -7,7 +7,7 @@
 use super::Noise;
 use crate::glm::softmax::{SoftmaxFit, contrasts, reduced_residual};
 use crate::glm::{Family, Fit};
-use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul, mirror_lower};
+use crate::linalg::{Cholesky, axpy, dot, gram_add_lower, matmul, matmul_parallel, mirror_lower};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::{Block, Rows};
 use crate::special::{normal_cdf, normal_quantile};
@@ -260,8 +260,8 @@ pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Re
     };
     let inverse = Cholesky::new(&fit.hessian, p)?.inverse();
     let (mut half, mut out) = (vec![0.0; p * p], vec![0.0; p * p]);
-    matmul(&inverse, &middle, (p, p, p), &mut half);
-    matmul(&half, &inverse, (p, p, p), &mut out);
+    matmul_parallel(&inverse, &middle, (p, p, p), &mut half);
+    matmul_parallel(&half, &inverse, (p, p, p), &mut out);
     mirror_lower(&mut out, p);
     out.iter_mut().for_each(|v| *v *= dispersion);
     Ok(out)

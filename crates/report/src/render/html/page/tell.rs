@@ -85,7 +85,7 @@ fn elsewhere(count: usize) -> Html {
 
 /// The same where the numbers follow the noise.
 fn pair_cell(told: &Told, unit: Option<&str>) -> Html {
-    let two = format!("{} or {}{}", told.from, told.to, unit.map(|u| format!(" {u}")).unwrap_or_default());
+    let two = format!("{} or {}{}", told.from, told.to, told.unit(unit));
     match told.among_all {
         Some(all) => fill(
             "{}; of all {} levels the right one in {}",

@@ -120,7 +120,9 @@
     });
     var table = make("table", [make("thead", head), make("tbody", rows)], "wrap");
     var frame = make("div", table, "scroll");
-    return make("details", [make("summary", "What decides this colour: " + worst.fact + (worst.shown === "yes" ? "" : ": " + worst.shown)), frame,
+    var equal = all.filter(function (g) { return g === worst || (worst.share && g.share && g.colour === worst.colour && g.shown === worst.shown); });
+    var facts = equal.map(function (g) { return g.fact; }).join(", and ");
+    return make("details", [make("summary", "What decides this colour: " + facts + (worst.shown === "yes" ? "" : ": " + worst.shown)), frame,
       make("p", "The worst line decides. A page is never calmer than a number on it.", "say")], "grounds");
   }
   function exposed(k, facts) {
