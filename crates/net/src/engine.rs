@@ -49,6 +49,32 @@ impl<T: Real> Workers<T> {
         out
     }
 
+    /// [`Workers::map`] over records of a data set that `f` copies to the device: where they do not stay on a GPU, the next piece
+    /// is copied while one is computed on.
+    pub(crate) fn map_data<R: Send>(
+        &self,
+        data: &Data<T>,
+        records: &[usize],
+        size: usize,
+        f: impl Fn(&mut Device<T>, &[usize]) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        if self.backend == Backend::Cpu {
+            return self.map(records, size, f);
+        }
+        let pieces: Vec<&[usize]> = records.chunks(size.max(1)).collect();
+        let next = |i: usize| pieces.get(i + 1).filter(|_| data.is_streamed());
+        self.with(|dev| {
+            let each = pieces.iter().enumerate().map(|(i, piece)| match next(i) {
+                None => f(dev, piece),
+                Some(next) => std::thread::scope(|scope| {
+                    scope.spawn(|| data.ahead(next));
+                    f(dev, piece)
+                }),
+            });
+            each.collect()
+        })
+    }
+
     /// Runs `f` over pieces of the batch of `size`, in parallel; results in order.
     pub(crate) fn map<R: Send>(
         &self,
@@ -280,7 +306,7 @@ pub(crate) fn judged_generic<T: Real>(
     data: &Data<T>,
 ) -> Result<Vec<(f64, Option<Agreement>)>> {
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
-    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map_data(data, &all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
         let z = outputs_of(net, dev, batch)?;
         check_finite("the outputs", &z)?;
@@ -360,7 +386,7 @@ pub(crate) fn predict_data_generic<T: Real>(net: &Network<T>, data: &Data<T>) ->
     data.check(net)?;
     data.check_even()?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
-    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map_data(data, &all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
         outputs_of(net, dev, batch)
     })?;

@@ -45,8 +45,12 @@ pub(crate) use patch::Pooling;
 pub(crate) use product::Gemm;
 pub(crate) use scalars::{Products, RankOne, Scalars};
 
-use crate::{Real, error::Result};
+use crate::{
+    Real,
+    error::{Error, Result},
+};
 use cuda::{Gpu, Memory};
+pub(crate) use cuda::Staging;
 
 /// Values resident on the device.
 #[derive(Debug, Clone, Default)]
@@ -155,11 +159,15 @@ pub enum Backend {
 
 /// A GPU that was opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Card(&'static Gpu);
+pub struct Card {
+    gpu: &'static Gpu,
+    /// Whether products in passes are in tf32.
+    shortens: bool,
+}
 
 impl PartialEq for Card {
     fn eq(&self, other: &Self) -> bool {
-        self.0.ordinal() == other.0.ordinal()
+        self.gpu.ordinal() == other.gpu.ordinal() && self.shortens == other.shortens
     }
 }
 
@@ -168,38 +176,57 @@ impl Eq for Card {}
 impl Card {
     /// Its number among those of the machine.
     pub fn ordinal(&self) -> u32 {
-        self.0.ordinal()
+        self.gpu.ordinal()
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        self.0.name()
+        self.gpu.name()
     }
 
     /// Its memory, in bytes.
     pub(crate) fn total_memory(&self) -> usize {
-        self.0.total_memory()
+        self.gpu.total_memory()
     }
 
     /// Memory that is free, in bytes.
     pub fn free_memory(&self) -> usize {
-        self.0.free_memory()
+        self.gpu.free_memory()
+    }
+
+    /// Whether products in passes of `f32` are in tf32.
+    pub fn shortens(&self) -> bool {
+        self.shortens
     }
 }
 
 impl Backend {
     /// The GPU of a number, if it can be used.
     pub fn cuda(ordinal: u32) -> Result<Self> {
-        Ok(Self::Cuda(Card(Gpu::open(ordinal)?)))
+        Ok(Self::Cuda(Card { gpu: Gpu::open(ordinal)?, shortens: false }))
+    }
+
+    /// The same GPU with the products of passes in tf32: operands of `f32` rounded to eleven bits, sums in `f32`. Norms and sums of
+    /// clipped gradients stay in `f32`, so that a clip holds as before; convolutions of small shapes, which are no products of
+    /// cuBLAS, stay in `f32` too.
+    pub fn in_tf32(self) -> Result<Self> {
+        let refused = |reason: String| Err(Error::Format { what: "tf32", reason });
+        match self {
+            Self::Cpu => refused("the processor has none: it is what a GPU's matrix units compute in".to_owned()),
+            Self::Cuda(card) if !card.gpu.shortens() => {
+                refused(format!("{} has none: compute capability 8.0 or newer is needed", card.name()))
+            }
+            Self::Cuda(card) => Ok(Self::Cuda(Card { shortens: true, ..card })),
+        }
     }
 
     /// A worker's device.
     pub(crate) fn device<T: Real>(self) -> Device<T> {
-        let gpu = match self {
-            Self::Cpu => None,
-            Self::Cuda(card) => Some(card.0),
+        let (gpu, shortens) = match self {
+            Self::Cpu => (None, false),
+            Self::Cuda(card) => (Some(card.gpu), card.shortens),
         };
-        Device { free: Vec::new(), gpu }
+        Device { free: Vec::new(), gpu, shortens }
     }
 }
 
@@ -209,6 +236,8 @@ impl Backend {
 pub struct Device<T> {
     free: Vec<Vec<T>>,
     gpu: Option<&'static Gpu>,
+    /// Whether products in passes are in tf32.
+    shortens: bool,
 }
 
 /// Buffers beyond this many are given back to the system.
@@ -254,6 +283,28 @@ impl<T: Real> Device<T> {
     /// Bytes that are free on a GPU; absent on the processor.
     pub(crate) fn room(&self) -> Option<usize> {
         self.gpu.map(Gpu::free_memory)
+    }
+
+    /// Room to copy pieces of records ahead to a GPU; absent on the processor.
+    pub(crate) fn staging(&self) -> Option<Staging> {
+        self.gpu.and_then(Gpu::staging)
+    }
+
+    /// Whether such room is on this GPU.
+    pub(crate) fn has_staging(&self, staging: &Staging) -> bool {
+        self.gpu.is_some_and(|gpu| staging.is_on(gpu))
+    }
+
+    /// A piece that was copied ahead, or is now.
+    pub(crate) fn staged(
+        &self,
+        staging: &Staging,
+        records: &[usize],
+        len: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Option<Buf<T>> {
+        let far = staging.take::<T>(records, len, fill)?;
+        Some(Buf { data: Vec::new(), far: Some(far) })
     }
 
     /// Whether a buffer is on this GPU.

@@ -2,7 +2,7 @@
 
 use super::{Trainer, checkpoint};
 use crate::{
-    Clip, Data, Real,
+    Backend, Clip, Data, Real,
     engine::{BatchGradient, Workers},
     error::{Error, Result},
     leak::{Measure, RecordLeak},
@@ -22,6 +22,12 @@ impl<'d, T: Real> Trainer<'d, T> {
         if self.config.privacy.is_none() {
             let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
             return Err(Error::Format { what: "the perturbation", reason });
+        }
+        if let Backend::Cuda(card) = self.net.backend()
+            && card.shortens()
+        {
+            let reason = "lengths of perturbed gradients come out of passes, and a clip must not rest on tf32: compute in f32";
+            return Err(Error::Format { what: "the perturbation", reason: reason.to_owned() });
         }
         let now = (how, checkpoint::fingerprint(public));
         if self.perturbed_before.map_or(self.step > 0, |before| before != now) {

@@ -60,7 +60,10 @@ library! {
         download: "cuMemcpyDtoHAsync_v2"(*mut c_void, Address, usize, Handle);
         copy: "cuMemcpyDtoDAsync_v2"(Address, Address, usize, Handle);
         clear: "cuMemsetD8Async"(Address, u8, usize, Handle);
+        pinned: "cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
+        free_pinned: "cuMemFreeHost"(*mut c_void);
         stream: "cuStreamCreate"(*mut Handle, c_uint);
+        stream_after: "cuStreamWaitEvent"(Handle, Handle, c_uint);
         wait: "cuStreamSynchronize"(Handle);
         module: "cuModuleLoadData"(*mut Handle, *const c_void);
         function: "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
@@ -71,6 +74,8 @@ library! {
         blocks_at_once: "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
         event: "cuEventCreate"(*mut Handle, c_uint);
         record: "cuEventRecord"(Handle, Handle);
+        reached: "cuEventSynchronize"(Handle);
+        drop_event: "cuEventDestroy_v2"(Handle);
         elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
         error: "cuGetErrorString"(c_int, *mut *const c_char);
     }

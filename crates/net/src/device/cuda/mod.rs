@@ -10,6 +10,7 @@
 //! | `pooling.cu`, `pooling` | an activation and the pool behind it, compiled for each shape |
 //! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
+//! | `stream` | records that do not stay on the card, copied ahead of their use |
 //! | `product`, `sums` | matrix products, sums over rows and dot products |
 //! | `divide` | division by a number that is prepared |
 //!
@@ -24,6 +25,7 @@ mod gram;
 mod memory;
 mod pooling;
 mod product;
+mod stream;
 mod sums;
 mod times;
 
@@ -32,6 +34,7 @@ pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
 pub(crate) use memory::Memory;
 use pooling::Pooled;
+pub(crate) use stream::Staging;
 pub(crate) use sums::{ColumnSums, Dots};
 
 pub use driver::{CardInfo, cards};
@@ -63,9 +66,11 @@ pub(crate) struct Gpu {
     api: &'static Libraries,
     context: Pointer,
     stream: Pointer,
-    blas: Mutex<Pointer>,
-    /// The card as the compiler names it.
-    architecture: String,
+    /// Where records are copied that do not stay on the card.
+    copies: Mutex<Option<Pointer>>,
+    blas: Mutex<Blas>,
+    /// What it can do: major and minor number.
+    capability: [c_int; 2],
     /// Shared memory that a block may have, in bytes.
     shared: usize,
     multiprocessors: usize,
@@ -90,6 +95,14 @@ enum Shaped {
     Any,
     Convolution(Convolution),
     Pooling(Pooled),
+}
+
+/// cuBLAS on this card.
+#[derive(Debug)]
+struct Blas {
+    handle: Pointer,
+    /// Whether it shortens operands to tf32 as it is set now.
+    shortened: bool,
 }
 
 /// A pointer that is never followed here, only handed back to the libraries, which may be called from any thread.
@@ -171,8 +184,9 @@ impl Gpu {
             api,
             context: Pointer(context),
             stream: Pointer(stream),
-            blas: Mutex::new(Pointer(blas)),
-            architecture: format!("--gpu-architecture=sm_{major}{minor}"),
+            copies: Mutex::new(None),
+            blas: Mutex::new(Blas { handle: Pointer(blas), shortened: false }),
+            capability: card.capability,
             shared: shared.max(0) as usize,
             multiprocessors: multiprocessors.max(1) as usize,
             memory: card.memory,
@@ -194,6 +208,11 @@ impl Gpu {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it has products in tf32.
+    pub(crate) fn shortens(&self) -> bool {
+        self.capability[0] >= 8
     }
 
     /// Makes the context that of this thread.
