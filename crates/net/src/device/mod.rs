@@ -50,7 +50,7 @@ use crate::{
     error::{Error, Result},
 };
 use cuda::{Gpu, Memory};
-pub(crate) use cuda::Staging;
+pub(crate) use cuda::{Graph, Staging};
 
 /// Values resident on the device.
 #[derive(Debug, Clone, Default)]
@@ -283,6 +283,28 @@ impl<T: Real> Device<T> {
     /// Bytes that are free on a GPU; absent on the processor.
     pub(crate) fn room(&self) -> Option<usize> {
         self.gpu.map(Gpu::free_memory)
+    }
+
+    /// Captures what `work` queues on a GPU, to be started again as a whole; absent on the processor, and where it cannot be
+    /// captured: then nothing was queued. It must wait for nothing.
+    pub(crate) fn capture<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Option<(Graph, R)> {
+        let gpu = self.gpu?;
+        gpu.capture(|| work(self))
+    }
+
+    /// Starts captured work.
+    pub(crate) fn replay(&self, graph: &Graph) {
+        if let Some(gpu) = self.gpu {
+            gpu.replay(graph);
+        }
+    }
+
+    /// Replaces the values of a buffer by those of another one on the device.
+    pub(crate) fn overwrite(&self, from: &Buf<T>, to: &mut Buf<T>) {
+        match (self.gpu, &to.far) {
+            (Some(gpu), Some(memory)) => gpu.copy(from.at(), from.len() * T::BYTES, memory),
+            _ => to.data.copy_from_slice(&from.data),
+        }
     }
 
     /// Room to copy pieces of records ahead to a GPU; absent on the processor.

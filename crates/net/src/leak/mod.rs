@@ -14,6 +14,7 @@
 mod along;
 mod interval;
 mod piece;
+mod repeat;
 mod trace;
 
 pub use along::information_along;

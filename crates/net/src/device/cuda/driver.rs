@@ -77,6 +77,12 @@ library! {
         reached: "cuEventSynchronize"(Handle);
         drop_event: "cuEventDestroy_v2"(Handle);
         elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
+        capture: "cuStreamBeginCapture_v2"(Handle, c_int);
+        captured: "cuStreamEndCapture"(Handle, *mut Handle);
+        graph: "cuGraphInstantiateWithFlags"(*mut Handle, Handle, u64);
+        drop_capture: "cuGraphDestroy"(Handle);
+        replay: "cuGraphLaunch"(Handle, Handle);
+        drop_graph: "cuGraphExecDestroy"(Handle);
         error: "cuGetErrorString"(c_int, *mut *const c_char);
     }
 }
@@ -102,6 +108,7 @@ library! {
         create: "cublasCreate_v2"(*mut Handle);
         on_stream: "cublasSetStream_v2"(Handle, Handle);
         math_mode: "cublasSetMathMode"(Handle, c_int);
+        workspace: "cublasSetWorkspace_v2"(Handle, Address, usize);
         f32_product: "cublasSgemmStridedBatched"(
             Handle, c_int, c_int, c_int, c_int, c_int, *const f32, Address, c_int, i64, Address, c_int, i64, *const f32,
             Address, c_int, i64, c_int

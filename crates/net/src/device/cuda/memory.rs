@@ -47,7 +47,7 @@ impl Clone for Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.address != 0 {
-            lock(&self.gpu.free).entry(self.size).or_default().push(self.address);
+            self.gpu.give(self.size, self.address);
         }
     }
 }
@@ -79,8 +79,7 @@ impl Gpu {
             lock(&self.failure).get_or_insert(reason);
             return Memory { address: 0, size, bytes, len, gpu: self };
         }
-        let pooled = lock(&self.free).get_mut(&size).and_then(Vec::pop);
-        let address = pooled.unwrap_or_else(|| self.allocate(size));
+        let address = self.reuse(size).unwrap_or_else(|| self.allocate(size));
         Memory { address, size, bytes, len, gpu: self }
     }
 
@@ -127,7 +126,7 @@ impl Gpu {
         }
         self.enter();
         // SAFETY: the memory is held by the caller and has so many bytes
-        let code = unsafe { (self.api.driver.clear)(memory.address, 0, memory.bytes, self.stream.0) };
+        let code = unsafe { (self.api.driver.clear)(memory.address, 0, memory.bytes, self.queue().0) };
         self.note("clearing memory", code);
     }
 
@@ -144,6 +143,9 @@ impl Gpu {
             return;
         }
         assert!(bytes <= memory.bytes, "what is uploaded fits");
+        if self.is_capturing() {
+            return self.write_captured(memory, values);
+        }
         self.enter();
         // SAFETY: both sides have so many bytes; from memory of the host that is not pinned, the copy is made before the call
         // returns
@@ -151,6 +153,23 @@ impl Gpu {
             (self.api.driver.upload)(memory.address, values.as_ptr().cast::<c_void>(), bytes, self.stream.0)
         };
         self.note("copying to the GPU", code);
+    }
+
+    /// The same as part of captured work: the values go to the card now, and from there into the piece at every start.
+    fn write_captured<V: Copy>(&self, memory: &Memory, values: &[V]) {
+        let (bytes, size) = (size_of_val(values), size_of_val(values).next_multiple_of(512));
+        let kept = self.allocate(size);
+        if kept == 0 {
+            return;
+        }
+        // SAFETY: as above; the stream of all other work is not the one that is captured
+        let code = unsafe {
+            (self.api.driver.upload)(kept, values.as_ptr().cast::<c_void>(), bytes, self.stream.0)
+        };
+        self.note("copying to the GPU", code);
+        self.copy(kept, bytes, memory);
+        // nothing that is captured after this may write there: it is given back when all is
+        self.keep(size, kept);
     }
 
     pub(crate) fn download<V: Copy + Default>(&self, memory: &Memory) -> Result<Vec<V>> {
@@ -183,7 +202,7 @@ impl Gpu {
         assert!(bytes <= to.bytes, "what is copied fits");
         self.enter();
         // SAFETY: the caller holds both sides, of at least so many bytes
-        let code = unsafe { (self.api.driver.copy)(to.address, from, bytes, self.stream.0) };
+        let code = unsafe { (self.api.driver.copy)(to.address, from, bytes, self.queue().0) };
         self.note("copying on the GPU", code);
     }
 }

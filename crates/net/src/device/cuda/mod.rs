@@ -10,6 +10,7 @@
 //! | `pooling.cu`, `pooling` | an activation and the pool behind it, compiled for each shape |
 //! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
+//! | `graph` | work that is repeated, started as a whole |
 //! | `stream` | records that do not stay on the card, copied ahead of their use |
 //! | `product`, `sums` | matrix products, sums over rows and dot products |
 //! | `divide` | division by a number that is prepared |
@@ -22,6 +23,7 @@ mod convolution;
 mod divide;
 mod driver;
 mod gram;
+mod graph;
 mod memory;
 mod pooling;
 mod product;
@@ -32,6 +34,7 @@ mod times;
 use convolution::Launch;
 pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
+pub(crate) use graph::Graph;
 pub(crate) use memory::Memory;
 use pooling::Pooled;
 pub(crate) use stream::Staging;
@@ -69,6 +72,8 @@ pub(crate) struct Gpu {
     /// Where records are copied that do not stay on the card.
     copies: Mutex<Option<Pointer>>,
     blas: Mutex<Blas>,
+    /// Where work is captured.
+    side: Mutex<Option<graph::Side>>,
     /// What it can do: major and minor number.
     capability: [c_int; 2],
     /// Shared memory that a block may have, in bytes.
@@ -98,7 +103,7 @@ enum Shaped {
 }
 
 /// cuBLAS on this card.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Blas {
     handle: Pointer,
     /// Whether it shortens operands to tf32 as it is set now.
@@ -186,6 +191,7 @@ impl Gpu {
             stream: Pointer(stream),
             copies: Mutex::new(None),
             blas: Mutex::new(Blas { handle: Pointer(blas), shortened: false }),
+            side: Mutex::new(None),
             capability: card.capability,
             shared: shared.max(0) as usize,
             multiprocessors: multiprocessors.max(1) as usize,
@@ -325,6 +331,7 @@ impl Gpu {
         self.enter();
         let mut pointers: Vec<*mut c_void> =
             arguments.iter().map(|a| (&raw const *a).cast_mut().cast::<c_void>()).collect();
+        let queue = self.queue();
         // SAFETY: the arguments are as many as the kernel has, eight bytes each; what they point to is held by callers, who
         // pass its length
         let call = || unsafe {
@@ -337,7 +344,7 @@ impl Gpu {
                 block[1],
                 1,
                 shared,
-                self.stream.0,
+                queue.0,
                 pointers.as_mut_ptr(),
                 std::ptr::null_mut(),
             )

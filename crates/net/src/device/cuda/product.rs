@@ -1,6 +1,6 @@
 //! Matrix products, by cuBLAS.
 
-use super::{Gpu, driver::Address, lock};
+use super::{Blas, Gpu, driver::Address, lock};
 use crate::{Real, device::Gemm};
 use std::ffi::c_int;
 
@@ -19,18 +19,7 @@ impl Gpu {
             return;
         }
         self.enter();
-        let mut blas = lock(&self.blas);
         let shortened = shortens && g.may_shorten;
-        if blas.shortened != shortened {
-            // 0: products of f32 in f32; 3: in tf32, operands rounded to eleven bits
-            // SAFETY: the handle lives as long as the programme
-            let status = unsafe { (self.api.blas.math_mode)(blas.handle.0, if shortened { 3 } else { 0 }) };
-            if status != 0 {
-                lock(&self.failure).get_or_insert(format!("cuBLAS changes no precision (status {status})"));
-                return;
-            }
-            blas.shortened = shortened;
-        }
         // row-major C = A B is column-major Cᵀ = Bᵀ Aᵀ
         let (ta, tb) = (c_int::from(g.a_transposed), c_int::from(g.b_transposed));
         let lda = if g.a_transposed { g.m } else { g.k }.max(1) as c_int;
@@ -40,7 +29,7 @@ impl Gpu {
         let [a, b, c] = at;
         let (ldc, count) = (g.n as c_int, count as c_int);
         // SAFETY: callers have checked that the operands have the sizes of the product
-        let call = || unsafe {
+        let call = |blas: &Blas| unsafe {
             let api = &self.api.blas;
             macro_rules! strided {
                 ($call:expr, $real:ty) => {{
@@ -53,10 +42,25 @@ impl Gpu {
         };
         let kind = if shortened && T::BYTES == 4 { " in tf32" } else { "" };
         let name = || format!("product {} x {} x {} of {count}{kind}", g.m, g.n, g.k);
-        let status = self.timed(name, call);
+        let status = self.with_blas(|blas| match self.set_precision(blas, shortened) {
+            0 => self.timed(name, || call(blas)),
+            status => status,
+        });
         if status != 0 {
             let reason = format!("a matrix product failed (cuBLAS status {status})");
             lock(&self.failure).get_or_insert(reason);
         }
+    }
+
+    /// Products of f32 in f32, or in tf32.
+    fn set_precision(&self, blas: &mut Blas, shortened: bool) -> c_int {
+        if blas.shortened == shortened {
+            return 0;
+        }
+        // 0: in f32; 3: in tf32, operands rounded to eleven bits
+        // SAFETY: the handle lives as long as the programme
+        let status = unsafe { (self.api.blas.math_mode)(blas.handle.0, if shortened { 3 } else { 0 }) };
+        blas.shortened = if status == 0 { shortened } else { blas.shortened };
+        status
     }
 }
