@@ -1,7 +1,7 @@
 //! Memory of a GPU: pieces that are used again, and copies to, from and on the card.
 
 use super::{Gpu, MOST_VALUES, driver::Address, lock};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ffi::c_void;
 
 /// Memory of a GPU, given back to its pool when it is dropped.
@@ -173,6 +173,10 @@ impl Gpu {
     }
 
     pub(crate) fn download<V: Copy + Default>(&self, memory: &Memory) -> Result<Vec<V>> {
+        if self.is_capturing() {
+            let reason = "work that waits for the GPU cannot be captured".to_owned();
+            return Err(Error::Device { ordinal: self.ordinal, reason });
+        }
         let mut values = vec![V::default(); memory.len];
         let bytes = size_of_val(&values[..]);
         if bytes > 0 && !self.failed() {

@@ -233,8 +233,7 @@ impl Gpu {
         if code != 0
             && let Err(reason) = self.api.driver.check(action, code)
         {
-            let advice = "start again; a run goes on from its checkpoint, on the processor too";
-            lock(&self.failure).get_or_insert(format!("{reason}: {advice}"));
+            lock(&self.failure).get_or_insert(reason);
         }
     }
 
@@ -418,5 +417,50 @@ impl Gpu {
         self.api.driver.check("loading the kernels", code)?;
         modules.insert(unit, Pointer(module));
         Ok(Pointer(module))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Backend, device::Device};
+    use std::process::Command;
+
+    /// In the place of an address: nothing is there.
+    const NOWHERE: u64 = 1 << 50;
+    const CHILD: &str = "LEAKSCOPE_TEST_LOSES_A_GPU";
+
+    /// A GPU that fails is an error that says what to do, and so is every question after it; no panic, no end of the process. In a
+    /// process of its own, which has lost its GPU then.
+    #[test]
+    fn a_gpu_that_fails_is_an_error_that_says_what_to_do() {
+        if std::env::var_os(CHILD).is_some() {
+            return lose();
+        }
+        if Backend::cuda(0).is_err() {
+            eprintln!("SKIPPED on a GPU: there is none");
+            return;
+        }
+        let name = "device::cuda::tests::a_gpu_that_fails_is_an_error_that_says_what_to_do";
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    }
+
+    fn lose() {
+        let mut dev: Device<f64> = Backend::cuda(0).unwrap().device();
+        let one = dev.upload(&[1.0]);
+        assert_eq!(dev.download(&one).unwrap(), [1.0]);
+        if let Some(gpu) = dev.gpu {
+            gpu.each::<f64>("shift", 64, &[NOWHERE, 1.0_f64.to_bits(), 64]);
+        }
+        for _ in 0..2 {
+            let error = dev.download(&one).unwrap_err().to_string();
+            assert!(error.contains("cuda:0") && error.contains("goes on from its checkpoint"), "{error}");
+        }
+        let another = dev.upload(&[2.0]);
+        assert!(dev.download(&another).is_err());
     }
 }
