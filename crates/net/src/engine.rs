@@ -2,6 +2,7 @@
 //! are put together in order: the same numbers come out whatever the number of threads.
 
 mod grouped;
+mod steps;
 
 use crate::{
     Clip, Data, Network, Real,
@@ -17,28 +18,34 @@ use crate::{
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
+use steps::Steps;
 
 /// The devices of the workers, with their pools of buffers.
 #[derive(Debug)]
 pub(crate) struct Workers<T> {
     idle: Mutex<Vec<Device<T>>>,
     backend: Backend,
-    /// Whether a sum of gradients stays on the device.
-    leaves_sums: bool,
+    /// Whether a sum of gradients stays on the device, and steps that were captured there.
+    leaves_sums: Option<Steps<T>>,
 }
 
 impl<T: Real> Workers<T> {
     /// Workers for a network, where it is.
     pub(crate) fn of(net: &Network<T>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), backend: net.backend(), leaves_sums: false }
+        Self { idle: Mutex::new(Vec::new()), backend: net.backend(), leaves_sums: None }
     }
 
     /// Workers of a GPU that leave sums of gradients there ([`BatchGradient::far`]); absent on the processor.
     pub(crate) fn leaving_sums(net: &Network<T>) -> Option<Self> {
         match net.backend() {
             Backend::Cpu => None,
-            Backend::Cuda(_) => Some(Self { leaves_sums: true, ..Self::of(net) }),
+            Backend::Cuda(_) => Some(Self { leaves_sums: Some(Steps::default()), ..Self::of(net) }),
         }
+    }
+
+    /// Whether captured work rests on where the parameters are.
+    pub(crate) fn holds_parameters(&self) -> bool {
+        self.leaves_sums.as_ref().is_some_and(Steps::any)
     }
 
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
@@ -136,7 +143,12 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     let (n, p) = (records.len(), net.parameter_count());
     let (lane, size) = cut(net, n, data.input().length());
     // a shift is added on the host
-    let leaves = workers.leaves_sums && shift.is_none();
+    let leaves = workers.leaves_sums.is_some() && shift.is_none();
+    if let (Some(steps), None) = (&workers.leaves_sums, shift)
+        && let Some(made) = workers.with(|dev| steps.clipped_gradient(dev, net, data, (records, clip)))
+    {
+        return made;
+    }
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);

@@ -89,7 +89,7 @@ impl<T: Real> Buf<T> {
     }
 
     /// Its address on a GPU.
-    fn at(&self) -> u64 {
+    pub(crate) fn at(&self) -> u64 {
         address(self.far.as_ref())
     }
 }
@@ -305,6 +305,49 @@ impl<T: Real> Device<T> {
             (Some(gpu), Some(memory)) => gpu.copy(from.at(), from.len() * T::BYTES, memory),
             _ => to.data.copy_from_slice(&from.data),
         }
+    }
+
+    /// The same of numbers of records.
+    pub(crate) fn overwrite_scalars(&self, from: &Scalars, to: &mut Scalars) {
+        match (self.gpu, &to.far) {
+            (Some(gpu), Some(memory)) => gpu.copy(from.at(), 8 * from.len(), memory),
+            _ => to.data.copy_from_slice(&from.data),
+        }
+    }
+
+    /// The same of labels, of one kind.
+    pub(crate) fn overwrite_target(&self, from: &Target<T>, to: &mut Target<T>) {
+        match (from, to) {
+            (Target::Vectors(from), Target::Vectors(to)) => self.overwrite(from, to),
+            (Target::Classes(from), Target::Classes(to)) => match (self.gpu, &to.far) {
+                (Some(gpu), Some(memory)) => gpu.copy(from.at(), 4 * from.len(), memory),
+                _ => to.data.copy_from_slice(&from.data),
+            },
+            (from, to) => *to = self.copy_target(from),
+        }
+    }
+
+    /// Labels once more.
+    pub(crate) fn copy_target(&self, target: &Target<T>) -> Target<T> {
+        match target {
+            Target::Vectors(values) => Target::Vectors(values.clone()),
+            Target::Classes(classes) => Target::Classes(classes.clone()),
+        }
+    }
+
+    /// Numbers of records one behind the other.
+    pub(crate) fn joined(&self, all: &[&Scalars]) -> Scalars {
+        let len = all.iter().map(|s| s.len()).sum();
+        let Some(gpu) = self.gpu else {
+            return Scalars { data: all.iter().flat_map(|s| s.data.iter().copied()).collect(), far: None };
+        };
+        let memory = gpu.take::<f64>(len);
+        let mut at = 0;
+        for scalars in all {
+            gpu.copy_behind(scalars.at(), 8 * scalars.len(), (&memory, 8 * at));
+            at += scalars.len();
+        }
+        Scalars { data: Vec::new(), far: Some(memory) }
     }
 
     /// Room to copy pieces of records ahead to a GPU; absent on the processor.

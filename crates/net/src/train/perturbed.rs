@@ -3,7 +3,7 @@
 use super::{Trainer, checkpoint};
 use crate::{
     Backend, Clip, Data, Real,
-    engine::{BatchGradient, Workers},
+    engine::BatchGradient,
     error::{Error, Result},
     leak::{Measure, RecordLeak},
     perturb::{Added, Learned, Lesson, Perturbed, Perturbing, map_gradient, map_measure},
@@ -111,8 +111,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             None => {
                 let shift = added.and_then(Added::constant).map(Vec::as_slice);
                 // on a GPU the sum stays where the step is made
-                let far = Workers::leaving_sums(net);
-                T::clipped_gradient(far.as_ref().unwrap_or(workers), net, data, drawn, clip, shift, draws)
+                let workers = self.far.as_ref().unwrap_or(workers);
+                T::clipped_gradient(workers, net, data, drawn, clip, shift, draws)
             }
         }
     }

@@ -200,13 +200,18 @@ impl Gpu {
 
     /// Copies bytes from an address to the start of a piece.
     pub(crate) fn copy(&self, from: Address, bytes: usize, to: &Memory) {
+        self.copy_behind(from, bytes, (to, 0));
+    }
+
+    /// Copies bytes from an address into a piece, behind so many bytes of it.
+    pub(crate) fn copy_behind(&self, from: Address, bytes: usize, (to, offset): (&Memory, usize)) {
         if bytes == 0 || self.failed() {
             return;
         }
-        assert!(bytes <= to.bytes, "what is copied fits");
+        assert!(offset + bytes <= to.bytes, "what is copied fits");
         self.enter();
         // SAFETY: the caller holds both sides, of at least so many bytes
-        let code = unsafe { (self.api.driver.copy)(to.address, from, bytes, self.queue().0) };
+        let code = unsafe { (self.api.driver.copy)(to.address + offset as u64, from, bytes, self.queue().0) };
         self.note("copying on the GPU", code);
     }
 }
