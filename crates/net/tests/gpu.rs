@@ -161,8 +161,16 @@ fn convolutions_of_all_shapes_are_those_of_the_processor() {
 fn short_networks() -> Vec<(&'static str, NetSpec, Data<f32>)> {
     let mut rng = Generator::new(2, Purpose::Other, 0);
     let shape = Shape::Image([12, 12, 16]);
-    let layers =
-        vec![L::conv(64, 3, 1, 1), L::Relu, L::conv(48, 3, 2, 1), L::Tanh, L::Flatten, L::dense(40), L::Tanh, L::dense(5)];
+    let layers = vec![
+        L::conv(64, 3, 1, 1),
+        L::Relu,
+        L::conv(48, 3, 2, 1),
+        L::Tanh,
+        L::Flatten,
+        L::dense(40),
+        L::Tanh,
+        L::dense(5),
+    ];
     let n = 24;
     let x = (0..n * shape.len()).map(|_| rng.uniform() as f32 - 0.4).collect();
     let labels: Vec<u32> = (0..n as u32).map(|i| i % 5).collect();
@@ -245,7 +253,8 @@ fn records_in_pieces_give_the_digits_of_resident_ones() {
         let leaks = measure(&net, &data, &some, &measures).unwrap();
         let seen = evaluate(&net, &data).unwrap();
         let config = config(Optimizer::Sgd { momentum: 0.0 }, Some(Privacy { clip: CLIP, sigma: 0.6 }));
-        let mut run = Trainer::new(Network::<f32>::new(spec(), 3).unwrap().on(gpu).unwrap(), &data, config).unwrap();
+        let mut run =
+            Trainer::new(Network::<f32>::new(spec(), 3).unwrap().on(gpu).unwrap(), &data, config).unwrap();
         (0..3).for_each(|_| _ = run.step().unwrap());
         (gradient.sum, gradient.norms, leaks, seen, run.network().parameters().unwrap())
     };

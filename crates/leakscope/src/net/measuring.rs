@@ -196,7 +196,11 @@ pub(super) fn audit_leaks<T: Real>(
 ) -> Result<AuditLeaks<T>> {
     let exact = matches!(subject.plan.released.trace, Trace::Exact | Trace::Elements);
     bounds_hold(subject.model.net.backend(), exact, "an exact trace")?;
-    bounds_hold(subject.model.net.backend(), subject.names.coding.is_some(), "an audit of a table's attributes")?;
+    bounds_hold(
+        subject.model.net.backend(),
+        subject.names.coding.is_some(),
+        "an audit of a table's attributes",
+    )?;
     let mut elements = Elements::keeping(subject.plan.maps);
     let mut passes = Passes { tick, groups: subject.tabled(), attributes: subject.attributes(), done: 0 };
     let leaks =

@@ -181,7 +181,8 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
             Trained::Last => Game::Last(&last),
             Trained::All | Trained::Adapters => {
                 let tuned = Tuned { part: trained, rank: request.rank, seed };
-                let whole: LanguageModel<f32> = language_model(&request.model, tuned, request.device.backend()?)?;
+                let whole: LanguageModel<f32> =
+                    language_model(&request.model, tuned, request.device.backend()?)?;
                 Game::All(Box::new(AllLayers::new(&whole, &text, tuning)?))
             }
         };

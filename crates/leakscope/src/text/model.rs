@@ -1,8 +1,8 @@
 //! A model with its tokeniser, read once.
 
 use crate::{Failure, Result};
-use leakscope_net::{Backend, Real};
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
+use leakscope_net::{Backend, Real};
 use leakscope_report::text::{Model, Part};
 use std::path::{Path, PathBuf};
 

@@ -212,7 +212,9 @@ impl Backend {
     pub fn in_tf32(self) -> Result<Self> {
         let refused = |reason: String| Err(Error::Format { what: "tf32", reason });
         match self {
-            Self::Cpu => refused("the processor has none: it is what a GPU's matrix units compute in".to_owned()),
+            Self::Cpu => {
+                refused("the processor has none: it is what a GPU's matrix units compute in".to_owned())
+            }
             Self::Cuda(card) if !card.gpu.shortens() => {
                 refused(format!("{} has none: compute capability 8.0 or newer is needed", card.name()))
             }

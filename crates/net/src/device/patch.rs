@@ -88,7 +88,13 @@ impl<T: Real> Device<T> {
     /// Mean under every window; padding counts as zeros.
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return by_channels::<T>(gpu, ["average_pool", "average_pool4"], win, (x.at(), out.at()), out.len());
+            return by_channels::<T>(
+                gpu,
+                ["average_pool", "average_pool4"],
+                win,
+                (x.at(), out.at()),
+                out.len(),
+            );
         }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);

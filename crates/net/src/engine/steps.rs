@@ -91,7 +91,8 @@ impl<T: Real> Steps<T> {
             return None;
         }
         let padded = n.next_multiple_of((n.next_power_of_two() / 16).max(16)).min(most);
-        let filled: Vec<usize> = records.iter().copied().chain(std::iter::repeat(records[0])).take(padded).collect();
+        let filled: Vec<usize> =
+            records.iter().copied().chain(std::iter::repeat(records[0])).take(padded).collect();
         let Batch { length, x, y, weights, .. } = data.upload(dev, net, &filled, Label::Public);
         let (Input::Values(x), None) = (x, weights) else { return None };
         let live: Vec<f64> = (0..padded).map(|i| if i < n { 1.0 } else { 0.0 }).collect();

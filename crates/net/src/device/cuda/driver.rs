@@ -134,16 +134,22 @@ fn too_old(library: &str, symbol: &str) -> String {
         "Compiler" => ("CUDA's run-time compiler", "install that of CUDA 12 or newer"),
         _ => ("cuBLAS", "install that of CUDA 12 or newer"),
     };
-    format!("{what} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor")
+    format!(
+        "{what} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor"
+    )
 }
 
 /// What to do about a code of the driver.
 fn advice(code: c_int) -> &'static str {
     match code {
         2 => ": close what else uses the GPU, take a smaller batch, or compute on the processor",
-        34 => ": what was found is a stub without a driver: install NVIDIA's driver, or compute on the processor",
+        34 => {
+            ": what was found is a stub without a driver: install NVIDIA's driver, or compute on the processor"
+        }
         46 => ": another programme has it for itself: end that, or take another GPU",
-        100 | 101 => ": no GPU can be seen: look at nvidia-smi and CUDA_VISIBLE_DEVICES, or compute on the processor",
+        100 | 101 => {
+            ": no GPU can be seen: look at nvidia-smi and CUDA_VISIBLE_DEVICES, or compute on the processor"
+        }
         209 | 218 | 222 | 300..=303 | 801 | 803 | 804 => {
             ": driver and CUDA do not fit together: update NVIDIA's driver, restart the machine where it was just updated, or compute \
              on the processor"
@@ -268,7 +274,9 @@ mod tests {
     fn what_fails_says_what_to_do() {
         assert!(too_old("Driver", "cuGraphLaunch").contains("update the driver"));
         assert!(too_old("Blas", "cublasSetWorkspace_v2").contains("cuBLAS"));
-        for (code, words) in [(2, "smaller batch"), (803, "update"), (222, "update"), (700, "checkpoint"), (719, "checkpoint")] {
+        for (code, words) in
+            [(2, "smaller batch"), (803, "update"), (222, "update"), (700, "checkpoint"), (719, "checkpoint")]
+        {
             assert!(advice(code).contains(words), "{code}");
         }
         // whatever it is, something can be done

@@ -67,7 +67,13 @@ impl Gpu {
             return None;
         }
         let own = blas.clone();
-        let here = Capture { ordinal: self.ordinal, stream: *stream, blas: own, free: HashMap::new(), kept: Vec::new() };
+        let here = Capture {
+            ordinal: self.ordinal,
+            stream: *stream,
+            blas: own,
+            free: HashMap::new(),
+            kept: Vec::new(),
+        };
         CAPTURE.with(|c| *c.borrow_mut() = Some(here));
         let result = work();
         let ended = CAPTURE.with(|c| c.borrow_mut().take());
@@ -112,7 +118,10 @@ impl Gpu {
             if made == 0 { (self.api.blas.workspace)(blas, room.address(), WORKSPACE) } else { made }
         };
         std::mem::forget(room);
-        (code == 0).then_some(Side { stream: Pointer(stream), blas: Blas { handle: Pointer(blas), shortened: false } })
+        (code == 0).then_some(Side {
+            stream: Pointer(stream),
+            blas: Blas { handle: Pointer(blas), shortened: false },
+        })
     }
 
     /// What a capture of this thread has, where there is one.

@@ -163,9 +163,8 @@ impl Gpu {
             return;
         }
         // SAFETY: as above; the stream of all other work is not the one that is captured
-        let code = unsafe {
-            (self.api.driver.upload)(kept, values.as_ptr().cast::<c_void>(), bytes, self.stream.0)
-        };
+        let code =
+            unsafe { (self.api.driver.upload)(kept, values.as_ptr().cast::<c_void>(), bytes, self.stream.0) };
         self.note("copying to the GPU", code);
         self.copy(kept, bytes, memory);
         // nothing that is captured after this may write there: it is given back when all is

@@ -35,7 +35,26 @@ impl Gpu {
                 ($call:expr, $real:ty) => {{
                     let (one, beta): ($real, $real) = (1.0, if g.add { 1.0 } else { 0.0 });
                     let (one, beta) = (&raw const one, &raw const beta);
-                    $call(blas.handle.0, tb, ta, m, n, k, one, b, ldb, sb, a, lda, sa, beta, c, ldc, sc, count)
+                    $call(
+                        blas.handle.0,
+                        tb,
+                        ta,
+                        m,
+                        n,
+                        k,
+                        one,
+                        b,
+                        ldb,
+                        sb,
+                        a,
+                        lda,
+                        sa,
+                        beta,
+                        c,
+                        ldc,
+                        sc,
+                        count,
+                    )
                 }};
             }
             if T::BYTES == 8 { strided!((api.f64_product), f64) } else { strided!((api.f32_product), f32) }
