@@ -51,7 +51,7 @@ const WORKSPACE: usize = 32 << 20;
 impl Gpu {
     /// Captures what `work` queues, which must wait for nothing. Absent where that cannot be: then nothing was queued.
     pub(crate) fn capture<R>(&'static self, work: impl FnOnce() -> R) -> Option<(Graph, R)> {
-        if self.failed() || self.times.is_some() {
+        if !self.captures || self.failed() || self.times.is_some() {
             return None;
         }
         let mut side = self.side.lock().unwrap_or_else(PoisonError::into_inner);

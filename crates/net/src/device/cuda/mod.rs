@@ -74,6 +74,8 @@ pub(crate) struct Gpu {
     blas: Mutex<Blas>,
     /// Where work is captured.
     side: Mutex<Option<graph::Side>>,
+    /// Whether any is: LEAKSCOPE_CUDA_GRAPHS=0 says no.
+    captures: bool,
     /// What it can do: major and minor number.
     capability: [c_int; 2],
     /// Shared memory that a block may have, in bytes.
@@ -192,6 +194,7 @@ impl Gpu {
             copies: Mutex::new(None),
             blas: Mutex::new(Blas { handle: Pointer(blas), shortened: false }),
             side: Mutex::new(None),
+            captures: std::env::var_os("LEAKSCOPE_CUDA_GRAPHS").is_none_or(|v| v != "0"),
             capability: card.capability,
             shared: shared.max(0) as usize,
             multiprocessors: multiprocessors.max(1) as usize,
