@@ -66,7 +66,7 @@ macro_rules! parity {
             assert!((a.loss - b.loss).abs() < $tolerance * b.loss && a.accuracy == b.accuracy);
             let all = Measure {
                 // so many that the pass is captured and repeated
-                trace: Trace::Estimate { probes: 9, probe: Probe::Rademacher },
+                trace: Trace::Estimate { probes: 40, probe: Probe::Rademacher },
                 plis: Plis::Elements,
                 eta: Some(Spectral { iterations: 60, tolerance: 1e-6 }),
                 ..Measure::new(CLIP, 0.5, 1)

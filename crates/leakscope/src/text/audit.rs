@@ -12,7 +12,7 @@ use leakscope_core::num::{Distribution, Summary};
 use leakscope_net::leak::{Measure, Plis, Probe, RecordLeak, Signal, Spectral, Trace, by_position, measure};
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_net::{Clip, Real};
-use leakscope_report::net::{self as page, PlisOf, Release, TraceKind};
+use leakscope_report::net::{PlisOf, Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
 use leakscope_report::{owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};

@@ -9,8 +9,9 @@ use crate::{
 /// Tangents of the values of records and of their labels; either may be zero.
 pub(super) type Tangents<T> = (Option<Buf<T>>, Option<Buf<T>>);
 
-/// Times from which on a capture pays, and records up to which it does: of more, kernels take longer than their start.
-const TIMES: usize = 6;
+/// Times from which on a capture pays (ten probes take longer with one than without), and records up to which it does: of more, kernels
+/// take longer than their start.
+const TIMES: usize = 32;
 const RECORDS: usize = 4096;
 
 /// A pass that is made several times.
