@@ -138,6 +138,8 @@ pub struct Trainer<'d, T> {
     source: Source,
     spending: Option<Spending>,
     workers: Workers<T>,
+    /// Those of a GPU, where the step is made.
+    far: Option<Workers<T>>,
     /// Mean loss of the first records drawn.
     first_loss: Option<f64>,
     /// Mean loss of a network that says 0 about every record.
@@ -233,7 +235,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), Randomness::System) => Source::from_system()?,
             (Some(_), Randomness::SeededNotPrivate) | (None, _) => Source::Seed(config.seed),
         };
-        let workers = Workers::of(&net);
+        let (workers, far) = (Workers::of(&net), Workers::leaving_sums(&net));
         let (moments, trained) = workers.with(|dev| {
             let zeros = |_| dev.zeros(net.parameter_count());
             let moments: Vec<Buf<T>> = (0..config.optimizer.moments()).map(zeros).collect();
@@ -254,6 +256,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             source,
             spending,
             workers,
+            far,
             first_loss,
             silent_loss,
             perturbing: None,
@@ -276,7 +279,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         let moments: Vec<Vec<T>> =
             self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
         self.net.move_to(backend)?;
-        self.workers = Workers::of(&self.net);
+        (self.workers, self.far) = (Workers::of(&self.net), Workers::leaving_sums(&self.net));
         (self.moments, self.trained) = self.workers.with(|dev| {
             let moments = moments.iter().map(|m| dev.upload(m)).collect();
             (moments, dev.upload_flags(&self.net.trained()))
@@ -331,7 +334,14 @@ impl<'d, T: Real> Trainer<'d, T> {
             // also where it is taken back: that it was is seen
             self.seen = self.released_steps().max(step + 1);
         }
-        (self.net.theta, self.moments) = updated?;
+        let (theta, moments) = updated?;
+        self.moments = moments;
+        if self.far.as_ref().is_some_and(Workers::holds_parameters) {
+            // captured work reads them where they were
+            self.workers.with(|dev| dev.overwrite(&theta, &mut self.net.theta));
+        } else {
+            self.net.theta = theta;
+        }
         if let Some(tracker) = &mut self.tracker {
             step_leak.keep(tracker);
         }
