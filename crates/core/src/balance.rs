@@ -344,28 +344,28 @@ impl Options {
     fn check(&self, start: &Start, classes: bool) -> Result<()> {
         if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
             let expected = "positive weights: leave rows of weight zero out before balancing";
-            return Err(Error::OutOfRange { what: "a weight", value, expected });
+            return Err(Error::OutOfRange { subject: "a weight", value, expected });
         }
         if let Some((low, high)) = self.clamp
             && !(low >= 0.0 && high.is_finite() && low < high)
         {
             let expected = "0 ≤ smallest < largest";
-            return Err(Error::OutOfRange { what: "the smallest weight", value: low, expected });
+            return Err(Error::OutOfRange { subject: "the smallest weight", value: low, expected });
         }
         if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
             let expected = "zero or a positive number";
-            return Err(Error::OutOfRange { what: "tolerance", value: self.tolerance, expected });
+            return Err(Error::OutOfRange { subject: "tolerance", value: self.tolerance, expected });
         }
         if self.sharing != Sharing::Sample && !classes && !start.two_classes() {
             let expected = "a target of two classes, for weights per class";
-            return Err(Error::OutOfRange { what: "the target", value: start.y[0], expected });
+            return Err(Error::OutOfRange { subject: "the target", value: start.y[0], expected });
         }
         if self.update == Update::Accelerated
             && (self.variant == Variant::Unweighted || self.sharing != Sharing::Sample)
         {
             let expected =
                 "weights per sample and the weighted variant, where there is a fixed point to find";
-            return Err(Error::OutOfRange { what: "the accelerated update", value: 1.0, expected });
+            return Err(Error::OutOfRange { subject: "the accelerated update", value: 1.0, expected });
         }
         Ok(())
     }

@@ -285,7 +285,7 @@ impl Alteration<'_> {
 fn stretch_of(weights: &[f64], start: u64, first_row: u64, rows: usize) -> Result<&[f64]> {
     let first = first_row.checked_sub(start).and_then(|first| usize::try_from(first).ok());
     let own = first.and_then(|first| weights.get(first..first.checked_add(rows)?));
-    own.ok_or(Error::Shape { what: "the weights", found: weights.len(), expected: rows })
+    own.ok_or(Error::Shape { subject: "the weights", actual: weights.len(), expected: rows })
 }
 
 /// Takes the parts of `rows` through copies of their blocks that `alter` has changed.
@@ -362,8 +362,8 @@ impl<'a> Reweighted<'a> {
     /// The same for a part of a table whose first row is `first_row`: the weights are those of its own rows.
     pub fn from_row(rows: &'a dyn Rows, first_row: u64, weights: &'a [f64]) -> Result<Self> {
         if weights.len() as u64 != rows.len() {
-            let (found, expected) = (weights.len(), rows.len() as usize);
-            return Err(Error::Shape { what: "the weights", found, expected });
+            let (actual, expected) = (weights.len(), rows.len() as usize);
+            return Err(Error::Shape { subject: "the weights", actual, expected });
         }
         Ok(Self { rows, first_row, weights: Some(weights) })
     }

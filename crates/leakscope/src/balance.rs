@@ -233,7 +233,7 @@ pub(crate) fn balanced(
     });
     match (outcome, failure) {
         (_, Some(failure)) => Err(failure),
-        (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => {
+        (Err(CoreError::OutOfRange { subject: "a weight", .. }), _) => {
             Err(Failure::option("weights", "balancing needs positive weights: leave rows of weight zero out"))
         }
         (outcome, None) => outcome.map_err(|e| explain(e, &loaded.encoding, request.l2)),

@@ -145,7 +145,7 @@ impl<T: Real> Data<T> {
     fn of(input: Shape, x: Vec<T>, n: usize, outputs: usize, places: usize, y: Labels<T>) -> Result<Self> {
         if let Shape::Tokens { .. } = input {
             let reason = "tokens are whole numbers: take Data::tokens".to_owned();
-            return Err(Error::Format { what: "the records", reason });
+            return Err(Error::Format { subject: "the records", reason });
         }
         check_len("the records", x.len(), n.saturating_mul(input.len()))?;
         check_finite("the records", &x)?;
@@ -313,7 +313,7 @@ impl<T: Real> Data<T> {
             return Err(Error::DoesNotChain {
                 layer: 0,
                 kind: "input",
-                found: self.input.dims(),
+                actual: self.input.dims(),
                 need: "the records must have the shape the network was made for",
             });
         }
@@ -327,7 +327,7 @@ impl<T: Real> Data<T> {
             let reason = "sequences are padded behind their end, and the network reads behind a position: give it sequences \
                           of one length"
                 .to_owned();
-            return Err(Error::Format { what: "the records", reason });
+            return Err(Error::Format { subject: "the records", reason });
         }
         check_len("a label", self.outputs, net.outputs())?;
         check_len("the labels of a record", self.places, net.places(self.input.length()))?;
@@ -423,7 +423,7 @@ impl<T: Real> Data<T> {
         match records.iter().find(|i| **i >= self.len()) {
             None => Ok(()),
             Some(&i) => Err(Error::OutOfRange {
-                what: "a record number",
+                subject: "a record number",
                 value: i as f64,
                 expected: "below the number of records",
             }),
@@ -443,7 +443,7 @@ fn check_classes(classes: &[u32], outputs: usize, places: usize) -> Result<()> {
     let limit = outputs.max(2) as u32;
     if let Some(c) = classes.iter().find(|c| **c >= limit && (**c != NO_LABEL || places == 1)) {
         let expected = "a class below the number of outputs (0 or 1 with one output)";
-        return Err(Error::OutOfRange { what: "a label", value: f64::from(*c), expected });
+        return Err(Error::OutOfRange { subject: "a label", value: f64::from(*c), expected });
     }
     let empty = |labels: &[u32]| labels.iter().all(|c| *c == NO_LABEL);
     match classes.chunks(places).position(empty) {

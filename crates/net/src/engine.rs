@@ -164,7 +164,7 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
 pub(crate) fn check_records(norms: &[f64], losses: &[f64], records: &[usize]) -> Result<()> {
     match norms.iter().zip(losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
         None => Ok(()),
-        Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
+        Some(i) => Err(Error::NotFinite { subject: "the gradient of a record", position: records[i] }),
     }
 }
 
@@ -260,7 +260,7 @@ pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation>
     let n = data.len() as f64;
     let loss = loss / n;
     if !loss.is_finite() {
-        return Err(Error::NotFinite { what: "the loss", position: 0 });
+        return Err(Error::NotFinite { subject: "the loss", position: 0 });
     }
     let share = |right: usize, of: f64| predicts_classes.then_some(right as f64 / of);
     Ok(Evaluation { loss, accuracy: share(records, n), label_accuracy: share(labels, of as f64) })
@@ -337,7 +337,7 @@ pub(crate) fn predict_generic<T: Real>(net: &Network<T>, records: &[T]) -> Resul
     let (d, length) = (net.values(net.input().length()), net.input().length());
     if net.vocabulary().is_some() {
         let reason = "the network reads tokens: take predict_data".to_owned();
-        return Err(Error::Format { what: "the records", reason });
+        return Err(Error::Format { subject: "the records", reason });
     }
     let n = records.len() / d;
     check_len("the records", records.len(), n * d)?;

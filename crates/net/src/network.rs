@@ -143,7 +143,7 @@ impl<T: Real> Network<T> {
 
     pub(crate) fn build_generic(spec: NetSpec) -> Result<Self> {
         if spec.version != SPEC_VERSION {
-            return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
+            return Err(Error::Version { subject: "the network", actual: spec.version, expected: SPEC_VERSION });
         }
         let size = product(&spec.input.dims());
         check(
@@ -161,11 +161,11 @@ impl<T: Real> Network<T> {
         if spec.loss == Loss::SoftmaxCrossEntropy && outputs < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
                           measured: give it an output for each class, or take binary-cross-entropy";
-            return Err(Error::Format { what: "the network", reason: reason.to_owned() });
+            return Err(Error::Format { subject: "the network", reason: reason.to_owned() });
         }
         if !b.nodes.iter().any(|n| n.trained) && !b.embedding.as_ref().is_some_and(|e| e.trained) {
             let reason = "no layer has parameters that are trained".to_owned();
-            return Err(Error::Format { what: "the network", reason });
+            return Err(Error::Format { subject: "the network", reason });
         }
         let readers = b.readers()?;
         let mut dev: Device<T> = Backend::default().device();
@@ -234,13 +234,13 @@ impl<T: Real> Network<T> {
         check_finite("the variance of a batch norm", variance)?;
         let Some(s) = self.statistics.iter_mut().find(|s| s.position == position) else {
             let reason = format!("layer {position} is no batch norm");
-            return Err(Error::Format { what: "the statistics", reason });
+            return Err(Error::Format { subject: "the statistics", reason });
         };
         check_len("the mean of a batch norm", mean.len(), s.mean.len())?;
         check_len("the variance of a batch norm", variance.len(), s.mean.len())?;
         if let Some(&v) = variance.iter().find(|v| **v < 0.0) {
             return Err(Error::OutOfRange {
-                what: "a variance of a batch norm",
+                subject: "a variance of a batch norm",
                 value: v,
                 expected: "at least 0",
             });
@@ -421,7 +421,7 @@ impl<T: Real> Network<T> {
             before.iter().zip(frozen).map(|(trained, frozen)| *trained && !frozen).collect();
         if !keep.contains(&true) {
             let reason = "every parameter is frozen: nothing would be trained".to_owned();
-            return Err(Error::Format { what: "the mask of frozen parameters", reason });
+            return Err(Error::Format { subject: "the mask of frozen parameters", reason });
         }
         if let Some(e) = self.embedding.as_mut().filter(|e| e.trained) {
             let table = &keep[e.table..][..e.vocabulary * e.width];
@@ -429,7 +429,7 @@ impl<T: Real> Network<T> {
             if e.trained && table.contains(&false) && self.tied.is_some() {
                 let reason =
                     "the output layer has the embedding's table: freeze all of it or nothing".to_owned();
-                return Err(Error::Format { what: "the mask of frozen parameters", reason });
+                return Err(Error::Format { subject: "the mask of frozen parameters", reason });
             }
             if let Some(output) = self.tied {
                 self.nodes[output].trained = e.trained;

@@ -121,7 +121,7 @@ pub(crate) struct Lie {
 impl Window {
     /// Checks that the window fits: `out = (size + 2·padding − reach)/stride + 1`, reach = `dilation·(kernel − 1) + 1`.
     pub(crate) fn new(shape: Shape, lie: Lie, layer: usize, kind: &'static str) -> Result<Self> {
-        let bad = |need| Error::DoesNotChain { layer, kind, found: shape.dims(), need };
+        let bad = |need| Error::DoesNotChain { layer, kind, actual: shape.dims(), need };
         let Lie { kernel, stride, padding, dilation } = lie;
         let Shape::Image([height, width, channels]) = shape else {
             return Err(bad("an image [height, width, channels] is needed"));

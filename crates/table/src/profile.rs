@@ -133,7 +133,7 @@ pub(crate) struct ProfileTask {
 const KIND: &str = "the profile of a table";
 
 fn damaged(content: String) -> Error {
-    Error::Core(leakscope_core::Error::Bytes { what: KIND, damage: Damage::Content(content) })
+    Error::Core(leakscope_core::Error::Bytes { subject: KIND, damage: Damage::Content(content) })
 }
 
 impl Profiling {
@@ -511,7 +511,7 @@ fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
         let mut first_names: Vec<String> =
             names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
         first_names.sort();
-        return TargetError::ManyClasses { column, found: first_names, more: true }.into();
+        return TargetError::ManyClasses { column, classes: first_names, more: true }.into();
     }
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }

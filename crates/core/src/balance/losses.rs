@@ -179,7 +179,7 @@ impl Pass for SoftmaxLosses<'_> {
 
 fn finite(eta: &[f64]) -> Result<()> {
     match eta.iter().find(|e| !e.is_finite()) {
-        Some(&value) => Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" }),
+        Some(&value) => Err(Error::OutOfRange { subject: "η of a record", value, expected: "a finite number" }),
         None => Ok(()),
     }
 }

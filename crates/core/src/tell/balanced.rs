@@ -50,7 +50,7 @@ impl<'a> BalancedTelling<'a> {
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
         if releases == 0 {
-            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         let (mut x, mut y, mut weights) = (vec![], vec![], vec![]);
         rows.fold(
@@ -73,7 +73,7 @@ impl<'a> BalancedTelling<'a> {
         let mut all =
             Self { x, y, weights, width, model, options, iterations, units, whitening, releases, w };
         all.w = all.refit(&all.x, &all.y)?.ok_or(Error::NotApplicable {
-            what: "telling values apart by balancing again",
+            subject: "telling values apart by balancing again",
             setting: "weights that are not of the published kind, or a record that leaks nothing",
             advice: "take the model without balancing",
         })?;

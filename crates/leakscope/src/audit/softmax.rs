@@ -202,7 +202,7 @@ fn measured(
         counting: prepared.counting,
     };
     let (total, series, _) = measure::named(rows, pass, slots, records)?;
-    let (tally, sums) = total.found.into_parts();
+    let (tally, sums) = total.sums.into_parts();
     Ok((Measured { series, names: total.names, tally }, sums))
 }
 

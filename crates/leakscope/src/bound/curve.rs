@@ -67,7 +67,7 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<SecretBou
         None => format!("{}: the advantage is not below one half at any ε that is drawn.", s.name),
     });
     let (sentences, setting) = (sentences.collect(), "any mechanism with Rényi DP at order 1".to_owned());
-    Ok(SecretBounds { said: sentences, figures: vec![figure], ..empty(setting) })
+    Ok(SecretBounds { sentences: sentences, figures: vec![figure], ..empty(setting) })
 }
 
 /// What varies along the horizontal axis.
@@ -179,7 +179,7 @@ pub fn against_noise(
         Varied::Noise => "randomised response",
     };
     Ok(SecretBounds {
-        said: middle_sentence(prior, &points),
+        sentences: middle_sentence(prior, &points),
         candidates: Some(prior.candidates()),
         most_likely: Some(prior.most_likely()),
         figures,

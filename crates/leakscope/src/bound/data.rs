@@ -418,7 +418,7 @@ fn estimates(
         let attacker =
             format!("any estimate, over records, knowing the population (±{})", format::number(spread));
         let error = estimation::typical_deviation(information, spread);
-        typical.push(Typical { what: attacker, error, unit: unit.into() });
+        typical.push(Typical { attacker: attacker, error, unit: unit.into() });
     }
     (bounds, typical)
 }

@@ -401,9 +401,9 @@ fn pretrain<T: Real>(
             return Err(Failure::Interrupted);
         }
         run.step().map_err(|e| match e {
-            Error::Diverged { step, what } => Failure::option(
+            Error::Diverged { step, symptom } => Failure::option(
                 "public_lr",
-                format!("{rate}: training on public records diverged at step {step}: {what}; lower it"),
+                format!("{rate}: training on public records diverged at step {step}: {symptom}; lower it"),
             ),
             other => other.into(),
         })?;

@@ -233,11 +233,11 @@ fn no_classes(error: leakscope_table::Error) -> Failure {
                  out, or, where `{column}` is a number to predict, give ⟨loss=squared-error⟩"
             ),
         ),
-        leakscope_table::Error::Target(TargetError::TooManyClasses { column, found, most }) => {
+        leakscope_table::Error::Target(TargetError::TooManyClasses { column, number, most }) => {
             Failure::option(
                 "target",
                 format!(
-                    "`{column}` has {found} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
+                    "`{column}` has {number} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
                  number to predict, give ⟨loss=squared-error⟩"
                 ),
             )

@@ -177,7 +177,7 @@ impl Fitted {
             let model = (request.family, penalty(request));
             let explained = |e| explain(e, &loaded.encoding, request.l2);
             let counted = match counted(&rows, model, &options, &attributes, terms.balance) {
-                Err(CoreError::OutOfRange { what: "a weight", .. }) => {
+                Err(CoreError::OutOfRange { subject: "a weight", .. }) => {
                     let message = "balancing needs positive weights: leave rows of weight zero out";
                     return Err(Failure::option("weights", message));
                 }

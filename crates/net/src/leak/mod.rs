@@ -160,7 +160,7 @@ impl Signal {
 pub fn grid(input: crate::Shape, size: usize) -> Result<Vec<u32>> {
     let crate::Shape::Image([h, w, c]) = input else {
         let need = "a grid of superpixels needs an image";
-        return Err(Error::DoesNotChain { layer: 0, kind: "grid", found: input.dims(), need });
+        return Err(Error::DoesNotChain { layer: 0, kind: "grid", actual: input.dims(), need });
     };
     check(size > 0, "the size of a superpixel", size as f64, "at least 1")?;
     let across = w.div_ceil(size);
@@ -261,7 +261,7 @@ impl Measure {
             let stray = c.iter().zip(net.trained()).position(|(c, trained)| *c != 0.0 && !trained);
             if let Some(at) = stray {
                 let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
-                return Err(Error::Format { what: "the perturbation", reason });
+                return Err(Error::Format { subject: "the perturbation", reason });
             }
         }
         if let Plis::Superpixels(groups) = &self.plis {
@@ -329,7 +329,7 @@ pub(crate) fn account<T: Real>(
     }
     match dev.bad_account(accounts)? {
         None => Ok(()),
-        Some(position) => Err(Error::NotFinite { what: "the leakage of a record", position }),
+        Some(position) => Err(Error::NotFinite { subject: "the leakage of a record", position }),
     }
 }
 

@@ -254,7 +254,7 @@ pub(super) fn measure<T: Real>(
             && r.plis_parts.iter().chain(&r.information).all(|v| v.is_finite())
     };
     match out.iter().find(|r| !finite(r)) {
-        Some(r) => Err(Error::NotFinite { what: "the leakage of a record", position: r.record }),
+        Some(r) => Err(Error::NotFinite { subject: "the leakage of a record", position: r.record }),
         None => Ok(out),
     }
 }

@@ -138,8 +138,8 @@ mod tests {
         losses: Vec<Row>,
     }
 
-    fn close(found: f64, exact: f64, what: &str) {
-        assert!((found - exact).abs() <= 4e-14 * exact.abs(), "{what}: {found:e} against {exact:e}");
+    fn close(actual: f64, exact: f64, subject: &str) {
+        assert!((actual - exact).abs() <= 4e-14 * exact.abs(), "{subject}: {actual:e} against {exact:e}");
     }
 
     /// Every value against 200 digits (testdata/net/confident.py), element by element and relative to its own size: of

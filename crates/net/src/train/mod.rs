@@ -208,11 +208,11 @@ impl<'d, T: Real> Trainer<'d, T> {
             if config.privacy.is_none() {
                 let reason =
                     "what records give away is only finite under noise: give clip and sigma".to_owned();
-                return Err(Error::Format { what: "tracking", reason });
+                return Err(Error::Format { subject: "tracking", reason });
             }
             if data.members().is_some() {
                 let reason = "accounts are kept of records, and here several are clipped as one".to_owned();
-                return Err(Error::Format { what: "tracking", reason });
+                return Err(Error::Format { subject: "tracking", reason });
             }
         }
         if let Some(divisor) = config.divisor {
@@ -225,7 +225,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), None) => {
                 let reason =
                     "without noise a record spends everything at once: give clip and sigma".to_owned();
-                return Err(Error::Format { what: "the filter", reason });
+                return Err(Error::Format { subject: "the filter", reason });
             }
             (None, _) => None,
         };
@@ -292,7 +292,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub(crate) fn step_generic(&mut self) -> Result<StepReport> {
         let (step, n) = (self.step, self.data.units());
         let private = self.config.privacy.is_some();
-        let diverged = |what| Error::Diverged { step, what };
+        let diverged = |symptom| Error::Diverged { step, symptom };
         let stopped = |e| match e {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
@@ -366,8 +366,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         let parameters = finite.pop().unwrap_or(true);
         match (finite.iter().all(|f| *f), parameters) {
             (true, true) => Ok((theta, moments)),
-            (false, _) => Err(Error::Diverged { step, what: "the gradient is not finite" }),
-            (true, false) => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+            (false, _) => Err(Error::Diverged { step, symptom: "the gradient is not finite" }),
+            (true, false) => Err(Error::Diverged { step, symptom: "the parameters are not finite" }),
         }
     }
 

@@ -189,7 +189,7 @@ impl Design {
     pub fn at_scale(self, scale: f64) -> Result<Self> {
         if !(scale > 0.0 && scale.is_finite()) {
             let expected = "a positive number";
-            return Err(Error::OutOfRange { what: "the scale of the noise", value: scale, expected });
+            return Err(Error::OutOfRange { subject: "the scale of the noise", value: scale, expected });
         }
         let factor = self.factor.with_scale(scale);
         let noise = factor.noise()?;
@@ -204,7 +204,7 @@ const LOWERED: [usize; 4] = [4, 12, 28, 60];
 
 fn nothing_to_protect() -> Error {
     Error::NotApplicable {
-        what: "a target",
+        subject: "a target",
         setting: "an empty set of attributes",
         advice: "name at least one attribute to protect, or set a target for whole records",
     }
@@ -248,7 +248,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     let (own, uniform) = sums::cost_and_uniform(rows, fit, &groups)?;
     let a = match &request.cost {
         Some(a) if a.len() == p * p => a.clone(),
-        Some(a) => return Err(Error::Shape { what: "the cost matrix", found: a.len(), expected: p * p }),
+        Some(a) => return Err(Error::Shape { subject: "the cost matrix", actual: a.len(), expected: p * p }),
         None => own,
     };
     let generator = Generator::new(rows, fit, pair, uniform, &a)?;
@@ -282,7 +282,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     }
     if covariance_information.is_nan() || covariance_information >= 1.0 {
         return Err(Error::Unreachable {
-            what: "eta, of which the covariance of a shape from these rows alone gives away more",
+            subject: "eta, of which the covariance of a shape from these rows alone gives away more",
             target: 1.0,
             unknown: "scale of the noise",
             lowest: 0.0,
@@ -297,7 +297,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     };
     let unit = factor.noise()?;
     if unit.len() != p {
-        return Err(Error::Shape { what: "the shape of the noise", found: unit.len(), expected: p });
+        return Err(Error::Shape { subject: "the shape of the noise", actual: unit.len(), expected: p });
     }
     let at_unit = needed(&unit)?;
     let exact_cost = match (from_rows, request.shape) {
@@ -336,19 +336,19 @@ fn within_budget(
 ) -> Result<(Shaped, f64)> {
     let kept = |j: usize| -> Result<(Shaped, f64)> {
         let shaped = generator.evened(optimal, (-0.25 * j as f64).exp2())?;
-        let found = given_away(&shaped)?;
-        Ok((shaped, found))
+        let information = given_away(&shaped)?;
+        Ok((shaped, information))
     };
-    let (mut above, mut found) = (0, None);
+    let (mut above, mut bracket) = (0, None);
     for j in LOWERED {
         let (shaped, information) = kept(j)?;
         if information <= budget {
-            found = Some((j, shaped, information));
+            bracket = Some((j, shaped, information));
             break;
         }
         above = j;
     }
-    let Some((mut below, mut shaped, mut information)) = found else {
+    let Some((mut below, mut shaped, mut information)) = bracket else {
         let closed = generator.closed_form()?;
         let lower_bound = optimal.lower_bound.max(closed.lower_bound);
         let shaped = Shaped { lower_bound, rounds: optimal.rounds, ..closed };
@@ -375,14 +375,14 @@ fn unit_factor(shaped: &Shaped, p: usize, bits: u32) -> Result<Factor> {
 
 fn nothing_leaks() -> Error {
     Error::NotApplicable {
-        what: "a shape of noise",
+        subject: "a shape of noise",
         setting: "a model that no protected value moves",
         advice: "release it as it is, or protect values that enter the model",
     }
 }
 
 fn check(request: &Request) -> Result<()> {
-    let out_of_range = |what, value, expected| Err(Error::OutOfRange { what, value, expected });
+    let out_of_range = |subject, value, expected| Err(Error::OutOfRange { subject, value, expected });
     if request.targets.is_empty() {
         return Err(nothing_to_protect());
     }

@@ -65,9 +65,9 @@ impl SoftmaxRecords {
         match self.eta.iter().find(|eta| !eta.is_finite()) {
             None => Ok(()),
             Some(&value) => {
-                let (what, expected) =
+                let (subject, expected) =
                     ("the leakage of a record", "a finite number: is a column very large?");
-                Err(Error::OutOfRange { what, value, expected })
+                Err(Error::OutOfRange { subject, value, expected })
             }
         }
     }
