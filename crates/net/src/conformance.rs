@@ -8,7 +8,6 @@ use crate::{
     data::{Batch, Input},
     device::{Backend, Device, Target},
     layer::Draws,
-    leak::Label,
     pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
     spec::{NodeSpec as N, Padding},

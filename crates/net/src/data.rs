@@ -10,7 +10,6 @@ use crate::{
     Loss, Network, Real, Shape,
     device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
-    leak::Label,
     loss::{Agreement, largest},
     spec::Reduction,
 };
@@ -19,8 +18,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
-pub const NO_LABEL: u32 = u32::MAX;
+pub use crate::loss::NO_LABEL;
+
+/// Whether the label is secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Label {
+    /// The attacker knows it
+    Public,
+    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
+    Secret,
+}
 
 /// Records of one shape and their labels.
 #[derive(Debug, Clone, PartialEq)]

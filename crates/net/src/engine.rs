@@ -6,14 +6,12 @@ mod grouped;
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    data::{Batch, Input},
+    data::{Batch, Input, Label},
     device::{Backend, Buf, Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
-    leak::Label,
     loss::Agreement,
-    pass::{OwnDirection, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, SharedDirection, Shift, check_records},
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -158,14 +156,6 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
         out.sum.iter_mut().zip(c).for_each(|(o, &c)| *o += T::from_f64(share * T::from_f64(c).to_f64()));
     }
     Ok(out)
-}
-
-/// Checks norms and losses of records: both finite.
-pub(crate) fn check_records(norms: &[f64], losses: &[f64], records: &[usize]) -> Result<()> {
-    match norms.iter().zip(losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
-        None => Ok(()),
-        Some(i) => Err(Error::NotFinite { subject: "the gradient of a record", position: records[i] }),
-    }
 }
 
 /// The sum of the gradients of records as they are, without their norms: what training in the open computes, and what the cost

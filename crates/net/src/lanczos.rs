@@ -3,9 +3,8 @@
 
 use crate::{
     Real,
-    device::{Buf, Device, Krylov, Streams},
+    device::{Buf, Device, Krylov, Pulled, Stop, Streams},
     error::Result,
-    pass::Pulled,
     random::{Generator, Purpose},
 };
 use rayon::prelude::*;
@@ -116,16 +115,6 @@ impl Basis {
         self.0.push(w);
         (along, new)
     }
-}
-
-/// When the iteration of a record ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop {
-    /// What rounding leaves behind of a product, as a share of the operator's size.
-    pub(crate) rounding: f64,
-    pub(crate) dimension: usize,
-    /// Of the relative residual.
-    pub(crate) tolerance: f64,
 }
 
 /// The iterations of the records of a piece, where they are.

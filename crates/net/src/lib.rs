@@ -39,7 +39,6 @@
 //! (MATHS §5.1). Images are channels last. Of a text, leakage is that of its embedded values (MATHS §10).
 
 pub mod attack;
-mod builder;
 pub mod clip;
 mod compiled;
 #[cfg(test)]

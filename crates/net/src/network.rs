@@ -3,15 +3,17 @@
 //! Values are numbered: 0 is the record, i + 1 what node i returns. A node reads values before its own, so the order of the
 //! nodes is one in which passes may visit them.
 
+mod builder;
+
+use builder::Builder;
+
 use crate::{
-    Data, Loss, NetSpec, Real, Shape,
-    builder::Builder,
+    Loss, NetSpec, Real, Shape,
     device::{Backend, Buf, Device, cuda},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Embedding, Join, Layer, Start, Tensor, Width},
-    leak::Label,
+    layer::{Embedding, Join, Layer, Start, Tensor},
     random::{Generator, Purpose},
-    shape::product,
+    shape::{Width, product},
     spec::SPEC_VERSION,
 };
 
@@ -50,28 +52,6 @@ pub(crate) struct Statistics {
     pub(crate) variance: Vec<f64>,
 }
 
-/// Mean and variance of a stream (Welford).
-#[derive(Debug, Clone, Default)]
-struct Moments {
-    count: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Moments {
-    fn add(&mut self, v: f64) {
-        self.count += 1.0;
-        let from = v - self.mean;
-        self.mean += from / self.count;
-        self.squares += from * (v - self.mean);
-    }
-
-    /// Mean and variance, the latter over the count, as batch norm has it.
-    fn get(&self) -> (f64, f64) {
-        (self.mean, self.squares / self.count.max(1.0))
-    }
-}
-
 /// One named tensor of the parameters or statistics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedTensor {
@@ -91,7 +71,7 @@ pub struct Network<T> {
     pub(crate) nodes: Vec<Node<T>>,
     pub(crate) theta: Buf<T>,
     pub(crate) constants: Buf<T>,
-    statistics: Vec<Statistics>,
+    pub(crate) statistics: Vec<Statistics>,
     outputs: usize,
     /// Rows of outputs: one, or one for each position.
     places: Width,
@@ -262,37 +242,6 @@ impl<T: Real> Network<T> {
 
     pub(crate) fn knows_statistics(&self, position: usize) -> bool {
         self.statistics.iter().any(|s| s.position == position && s.known)
-    }
-
-    /// Sets the statistics of every batch norm to those of its input over given records, first to last, so that each
-    /// sees what the ones before it make of them.
-    ///
-    /// The statistics are constants of the network from then on, and no accountant counts them: the records must be
-    /// public.
-    pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
-        T::calibrate_statistics(self, public)
-    }
-
-    pub(crate) fn calibrate_statistics_generic(&mut self, public: &Data<T>) -> Result<()> {
-        public.check(self)?;
-        let mut dev = self.device();
-        for i in 0..self.statistics.len() {
-            let Statistics { position, node, ref mean, .. } = self.statistics[i];
-            let channels = mean.len();
-            let mut moments = vec![Moments::default(); channels];
-            let all: Vec<usize> = (0..public.len()).collect();
-            for piece in all.chunks(self.records_at_a_time(public.input().length())) {
-                let batch = public.upload(&mut dev, self, piece, Label::Public);
-                let values = self.values_before(&mut dev, batch, node);
-                for row in dev.download(&values)?.chunks_exact(channels) {
-                    moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
-                }
-                dev.put(values);
-            }
-            let (mean, variance): (Vec<f64>, Vec<f64>) = moments.iter().map(Moments::get).unzip();
-            self.set_statistics(position, &mean, &variance)?;
-        }
-        Ok(())
     }
 
     /// The file this network was built from.

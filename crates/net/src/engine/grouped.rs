@@ -8,9 +8,9 @@ use super::{BatchGradient, Workers, added, lanes};
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
+    data::Label,
     error::{Error, Result},
     layer::Draws,
-    leak::Label,
 };
 
 /// `Σ clip(ḡ_u)` over units, `ḡ_u` the mean gradient of the records of unit u.

@@ -22,6 +22,8 @@ pub use interval::half_width;
 
 pub(crate) use piece::dimension;
 
+pub use crate::data::Label;
+
 use crate::{
     Clip, Data, Network, Real,
     device::{Accounts, Device},
@@ -54,17 +56,6 @@ pub struct Measure {
     pub seed: u64,
     /// A perturbation c, for every parameter: what is released and measured is `clip(g + c)`. 0 where a parameter is frozen.
     pub shift: Option<Vec<f64>>,
-}
-
-/// Whether the label is secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Label {
-    /// The attacker knows it
-    Public,
-    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
-    Secret,
 }
 
 /// How the trace is found.

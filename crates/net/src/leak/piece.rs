@@ -4,12 +4,11 @@ use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trac
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, StepMeasures},
+    device::{Accounts, Buf, Clips, Device, Pulled, StepMeasures, Stop},
     error::{Error, Result},
-    lanczos::{Bases, Stop},
+    lanczos::Bases,
     layer::Draws,
-    pass::{OwnDirection, Primal, Pulled, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, Primal, SharedDirection, Shift},
 };
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -150,7 +149,7 @@ impl<'a, T: Real> Piece<'a, T> {
         let tilted = self.tilted(dev, x.as_ref(), y.as_ref())?;
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
         if let Some(clips) = &self.far {
-            let squares = dev.released_squares(clips, &pass);
+            let squares = dev.released_squares(clips, &pass.cross, &pass.square);
             pass.recycle(dev);
             return dev.download_scalars(&squares);
         }

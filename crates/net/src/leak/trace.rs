@@ -78,7 +78,7 @@ pub(super) fn begin<T: Real>(
         let label = (from * apart + words(d), apart);
         let y = if secret { dev.random_signs(&streams, k, here, label) } else { None };
         let pass = p.net.tangent(dev, &p.primal, x, y, false);
-        let squares = dev.released_squares(clips, &pass);
+        let squares = dev.released_squares(clips, &pass.cross, &pass.square);
         dev.add_probes(&squares, &mut sums);
         pass.recycle(dev);
     }

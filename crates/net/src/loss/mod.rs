@@ -18,6 +18,9 @@ mod squared;
 
 use serde::{Deserialize, Serialize};
 
+/// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
+pub const NO_LABEL: u32 = u32::MAX;
+
 /// The loss of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

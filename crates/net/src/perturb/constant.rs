@@ -16,8 +16,7 @@ use crate::{
     engine::Workers,
     error::Result,
     leak::Label,
-    pass::{OwnDirection, Primal, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, Primal, SharedDirection, Shift},
 };
 
 /// Width of the layers behind the last batch norm, as published.

@@ -19,12 +19,10 @@
 mod average;
 mod constant;
 mod map;
-mod shift;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use map::{Map, clipped_gradient as map_gradient, measure as map_measure};
-pub(crate) use shift::Shift;
 
 use crate::{
     Clip, Data, Network, Real,

@@ -13,7 +13,8 @@
 
 mod layer;
 
-pub use layer::{Activation, LayerSpec, NamedPadding, Padding, Rotary, RotaryPairs};
+pub use crate::shape::{NamedPadding, Padding};
+pub use layer::{Activation, LayerSpec, Rotary, RotaryPairs};
 
 use crate::{
     Loss, Shape,

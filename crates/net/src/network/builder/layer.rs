@@ -1,15 +1,14 @@
 //! Layers that read one value.
 
-use super::Builder;
+use super::{Builder, Statistics};
 use crate::{
     Activation, LayerSpec, Real, Shape,
     error::{Error, Result, check},
     layer::{
         Affine, Dropout, Embedding, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool,
-        PositionTable, Span, Width,
+        PositionTable, Span,
     },
-    network::Statistics,
-    shape::{Adaptive, Lie, Window, product},
+    shape::{Adaptive, Lie, Width, Window, product},
     spec::Padding,
 };
 

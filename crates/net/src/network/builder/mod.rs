@@ -2,11 +2,11 @@
 
 mod layer;
 
+use super::{Node, Op, Statistics};
 use crate::{
     LayerSpec, Real, Shape,
     error::{Error, Result},
     layer::{Add, Attention, Embedding, Join, Layer, Multiply},
-    network::{Node, Op, Statistics},
     spec::{INPUT, NodeSpec},
 };
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! The same array added to the gradient of every record.
 
+use super::Primal;
 use crate::{
     Network, Real,
     device::{Buf, Device},
     error::{Error, Result},
-    pass::Primal,
 };
 
 /// A perturbation on a device.
