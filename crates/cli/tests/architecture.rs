@@ -193,7 +193,8 @@ const TESTS: &str = "#[cfg(test)]\nmod ";
 
 /// What a file holds beside comments and its unit tests.
 fn code(text: &str) -> String {
-    let is_inline = |at: usize| text[at + TESTS.len()..].lines().next().is_some_and(|line| line.ends_with(" {"));
+    let is_inline =
+        |at: usize| text[at + TESTS.len()..].lines().next().is_some_and(|line| line.contains('{'));
     let end = text.match_indices(TESTS).map(|(at, _)| at).find(|at| is_inline(*at)).unwrap_or(text.len());
     let built = &text[..end];
     built.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

@@ -195,7 +195,8 @@ fn neighbouring_data_publish_the_same_shape() {
     folder.write("a.csv", people(7, 1500, Some((11, 40.0))));
     folder.write("b.csv", people(7, 1500, Some((11, 60.0))));
     let entries = |file: &str, seed: u64| -> Vec<f64> {
-        let answer = private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
+        let answer =
+            private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
         let shape = answer.shape.unwrap();
         let factor = leakscope_core::fisher::noise::Factor { quarters: 0, ..shape.factor };
         factor.noise().unwrap().covariance()

@@ -457,7 +457,7 @@ fn no_published_byte_depends_on_what_was_measured() {
     assert_eq!(published.len(), sigmas.len(), "one for each noise that was given");
     // Values that somebody named are public.
     let (_, r) = released(&folder, &format!("{line} --sigma 400 --tell age=40,50"), "named");
-    let pair = &r.tell.unwrap().pair[0];
+    let pair = &r.tell.unwrap().public_pairs[0];
     assert_eq!((pair.attribute.as_str(), pair.from.as_str(), pair.to.as_str()), ("age", "40", "50"));
     assert!(folder.read("named/release-1/report.html").contains("values that were named: age 40 or 50"));
 }

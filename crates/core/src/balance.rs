@@ -16,7 +16,7 @@ mod derivative;
 mod losses;
 
 pub use counted::{CountedBalance, counted, most_even, weights_after};
-pub use losses::{Losses, LossesState, SoftmaxLosses, SoftmaxLossesState, losses, losses_of, losses_under};
+pub use losses::{Losses, LossesState, SoftmaxLosses, losses, losses_of, losses_under};
 
 use crate::fisher::noise::Noise;
 use crate::fisher::{Directions, Release};
@@ -24,7 +24,7 @@ use crate::glm::{Family, Fit, Minimiser, ModelKind, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
 use crate::num::{Distribution, Summary};
 use crate::pass::{Merge, Pass, Runner};
-use crate::rows::{Block, Reweighted, Rows};
+use crate::rows::{Altered, Block, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -203,7 +203,7 @@ pub fn balance_model(
     let start = Start::read(rows)?;
     options.check(&start, kind == ModelKind::Softmax)?;
     let measure = |weights: &[f64]| {
-        let fit = Minimiser::fit(&Reweighted::new(rows, weights)?, kind, penalty, most_classes)?;
+        let fit = Minimiser::fit(&Altered::weighted(rows, weights)?, kind, penalty, most_classes)?;
         let e = losses_of(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
         Ok((fit, e))
     };
@@ -378,7 +378,7 @@ fn measure(
     options: &Options,
     weights: &[f64],
 ) -> Result<(Fit, Vec<f64>)> {
-    let fit = fit(&Reweighted::new(rows, weights)?, family, penalty)?;
+    let fit = fit(&Altered::weighted(rows, weights)?, family, penalty)?;
     let e = losses_under(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
 }

@@ -22,7 +22,7 @@ pub use softmax::SoftmaxInUnits;
 
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
-use crate::rows::{Alteration, Away, Finish, Rows, Start, altered};
+use crate::rows::{Alteration, Altered, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -209,7 +209,11 @@ impl Units {
             let multiple = unit.centre / unit.unit;
             if !exact || multiple.fract() != 0.0 || multiple.abs() > LARGEST_MULTIPLE {
                 let expected = "a power of two, and a centre that is a whole multiple of it, at most 2⁴⁰ units from zero";
-                return Err(Error::OutOfRange { subject: "the unit of a column", value: unit.unit, expected });
+                return Err(Error::OutOfRange {
+                    subject: "the unit of a column",
+                    value: unit.unit,
+                    expected,
+                });
             }
             stretch.push(scale / unit.unit);
             offset.push((centre - unit.centre) / unit.unit);
@@ -444,8 +448,10 @@ impl Units {
     }
 
     /// Encoded rows in public units.
-    pub fn rows<'a>(&'a self, rows: &'a dyn Rows) -> InUnits<'a> {
-        InUnits { rows, units: self }
+    pub fn rows<'a>(&'a self, rows: &'a dyn Rows) -> Altered<'a> {
+        let Self { stretch, offset, .. } = self;
+        let units = Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) };
+        Altered::new(rows, vec![units])
     }
 
     /// Coefficients in public units as they are published: in original units.
@@ -462,42 +468,5 @@ impl Units {
         let own = if self.intercept { w[d] } else { 0.0 };
         let intercept = w.iter().zip(&self.public).fold(own, |b, (w, u)| b - w * (u.centre / u.unit));
         Ok(Published { coefficients, intercept })
-    }
-}
-
-/// Encoded rows in public units.
-#[derive(Debug, Clone, Copy)]
-pub struct InUnits<'a> {
-    rows: &'a dyn Rows,
-    units: &'a Units,
-}
-
-impl<'a> InUnits<'a> {
-    fn alteration(&self) -> Alteration<'a> {
-        let Units { stretch, offset, .. } = self.units;
-        Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) }
-    }
-}
-
-impl Rows for InUnits<'_> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn split_sizes(&self) -> Vec<usize> {
-        self.rows.split_sizes()
-    }
-
-    fn elsewhere(&self) -> Option<Away<'_>> {
-        Some(self.rows.elsewhere()?.altered(self.alteration()))
-    }
-
-    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let convert = self.alteration();
-        altered(self.rows, |block| convert.apply(block), start, merge)
     }
 }

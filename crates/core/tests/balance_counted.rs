@@ -18,7 +18,7 @@ use leakscope_core::fisher::noise::Noise;
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Family, Minimiser, ModelKind, Penalty};
 use leakscope_core::random::Seeded;
-use leakscope_core::rows::{InMemory, Reweighted};
+use leakscope_core::rows::{Altered, InMemory};
 use raw::Raw;
 
 fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
@@ -201,7 +201,7 @@ fn table_of_classes((n, p): (usize, usize), classes: usize) -> (Vec<f64>, Vec<f6
 fn contrasts_after(x: &[f64], y: &[f64], penalty: Penalty, options: &Options, iterations: usize) -> Vec<f64> {
     let rows = InMemory::from_matrix(x, y, &[], 5);
     let weights = weights_after(&rows, (ModelKind::Softmax, penalty), options, iterations).unwrap().unwrap();
-    let weighted = Reweighted::new(&rows, &weights).unwrap();
+    let weighted = Altered::weighted(&rows, &weights).unwrap();
     match Minimiser::fit(&weighted, ModelKind::Softmax, penalty, 10).unwrap() {
         Minimiser::Softmax(fit) => fit.theta,
         Minimiser::Glm(_) => unreachable!("softmax was asked for"),

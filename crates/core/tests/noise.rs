@@ -334,7 +334,12 @@ fn degenerate_tables_have_designs() {
     let directions = Directions { basis, count: 3 };
     let target = Target { protected: Protected::Attribute(directions), eta: 6.0 };
     let actual = designed(&wild, &[target], Shape::Optimal);
-    assert!(actual.gap < 0.01 && actual.gain > 1.0 && actual.largest_eta <= 1.0, "{} {}", actual.gap, actual.gain);
+    assert!(
+        actual.gap < 0.01 && actual.gain > 1.0 && actual.largest_eta <= 1.0,
+        "{} {}",
+        actual.gap,
+        actual.gain
+    );
 }
 
 /// Intervals of released coefficients cover the truth as often as they say, over samples and noise.

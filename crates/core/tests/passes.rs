@@ -17,7 +17,7 @@ use leakscope_core::measure::{
 };
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner, Tree};
 use leakscope_core::rows::{
-    Alteration, Altered, Away, Block, Elsewhere, Finish, InMemory, Reweighted, Rows, Start, States,
+    Alteration, Altered, Away, Block, Elsewhere, Finish, InMemory, Rows, Start, States,
 };
 use leakscope_core::{Error, Result};
 use std::borrow::Cow;
@@ -441,13 +441,14 @@ fn a_part_is_reweighted_by_its_own_stretch_of_the_weights() {
     let weights: Vec<f64> = (0..parts.len()).map(|i| 1.0 + 0.9 * noise(i)).collect();
     let w = [0.3, -0.1, 0.2, 0.0, 0.5];
     let pass = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
-    let whole = pass::run(&pass, &Reweighted::new(&parts, &weights).unwrap()).unwrap();
+    let whole = pass::run(&pass, &Altered::weighted(&parts, &weights).unwrap()).unwrap();
     let mut total = pass.start();
     let mut first = 0;
     for part in &parts.0 {
         let part = Parts(vec![part.clone()]);
         let own = &weights[first..first + part.len() as usize];
-        total.merge(pass::run(&pass, &Reweighted::from_row(&part, first as u64, own).unwrap()).unwrap());
+        total
+            .merge(pass::run(&pass, &Altered::weighted_from_row(&part, first as u64, own).unwrap()).unwrap());
         first += own.len();
     }
     let bytes = |sums| pass::state_to_bytes(&pass, sums).unwrap();

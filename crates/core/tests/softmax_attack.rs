@@ -22,7 +22,7 @@ use leakscope_core::glm::{self, Family, Minimiser, ModelKind, Penalty};
 use leakscope_core::measure::SoftmaxScore;
 use leakscope_core::pass::Pass as _;
 use leakscope_core::random::Seeded;
-use leakscope_core::rows::{InMemory, Reweighted, Rows};
+use leakscope_core::rows::{Altered, InMemory, Rows};
 
 use std::borrow::Cow;
 
@@ -343,7 +343,7 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
             .unwrap();
     let Minimiser::Softmax(model) = &actual.fit else { panic!("a model of classes") };
     // Measured anew, with the weights in place.
-    let weighted = Reweighted::new(&rows, &actual.weights).unwrap();
+    let weighted = Altered::weighted(&rows, &actual.weights).unwrap();
     let geometry = SoftmaxGeometry::new(model, &[], release).unwrap();
     let mut eta = vec![];
     weighted
@@ -366,7 +366,9 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
     let mean = actual.eta_before.iter().sum::<f64>() / 90.0;
     assert!(actual.eta_before.iter().any(|e| (e / mean - 1.0).abs() > 0.2), "it was uneven before");
     let plain = losses_of(&rows, &actual.fit, &Level::Record, release, None).unwrap();
-    assert!(plain.iter().zip(&actual.weights).zip(&eta).all(|((e, w), eta)| (e * w / eta - 1.0).abs() < 1e-9));
+    assert!(
+        plain.iter().zip(&actual.weights).zip(&eta).all(|((e, w), eta)| (e * w / eta - 1.0).abs() < 1e-9)
+    );
     // One weight a class, for three of them.
     let shared =
         balance_model(&rows, kind, &balancing(Sharing::Class, Update::Published), |_, _, _| Ok(())).unwrap();

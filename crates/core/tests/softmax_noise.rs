@@ -157,7 +157,9 @@ fn designs_for_classes_are_what_a_blind_optimiser_finds_and_none_beats_the_certi
                 .map(|j| spectral_norm(&(j.transpose() * &precision * j)))
                 .fold(0.0, f64::max);
             assert!((worst.sqrt() / actual.largest_eta - 1.0).abs() < 1e-5);
-            assert!(actual.covariance_information > 0.0 && worst + actual.covariance_information <= 1.0 + 1e-9);
+            assert!(
+                actual.covariance_information > 0.0 && worst + actual.covariance_information <= 1.0 + 1e-9
+            );
         }
         let (mut draws, centre) = (Draws(77), matrix(&optimal.noise.covariance(), q));
         for k in 0..100 {

@@ -5,7 +5,7 @@ mod sequences;
 
 use crate::{
     LayerSpec as L, Loss, NetSpec, Network, Shape,
-    data::{Batch, Input},
+    data::{Batch, Input, Label},
     device::{Backend, Device, Target},
     layer::Draws,
     pass::{OwnDirection, SharedDirection},

@@ -13,6 +13,7 @@ use crate::{
     loss::{Agreement, largest},
     spec::Reduction,
 };
+use serde::{Deserialize, Serialize};
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, PoisonError},

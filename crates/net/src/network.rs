@@ -123,7 +123,11 @@ impl<T: Real> Network<T> {
 
     pub(crate) fn build_generic(spec: NetSpec) -> Result<Self> {
         if spec.version != SPEC_VERSION {
-            return Err(Error::Version { subject: "the network", actual: spec.version, expected: SPEC_VERSION });
+            return Err(Error::Version {
+                subject: "the network",
+                actual: spec.version,
+                expected: SPEC_VERSION,
+            });
         }
         let size = product(&spec.input.dims());
         check(
@@ -326,7 +330,7 @@ impl<T: Real> Network<T> {
         Ok(())
     }
 
-    fn device(&self) -> Device<T> {
+    pub(crate) fn device(&self) -> Device<T> {
         self.backend.device()
     }
 

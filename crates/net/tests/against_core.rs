@@ -105,7 +105,12 @@ fn at_any_parameters_the_gradient_leaks_what_core_says() {
                     close(actual.eta.unwrap().value, core[2], 1e-7, &format!("η of {who}"));
                     close(actual.dfil.unwrap().value, core[3], 1e-11, &format!("dFIL of {who}"));
                     for (j, eta) in core[4..].iter().enumerate() {
-                        close(actual.information[j].sqrt(), *eta, 1e-10, &format!("η of column {j} of {who}"));
+                        close(
+                            actual.information[j].sqrt(),
+                            *eta,
+                            1e-10,
+                            &format!("η of column {j} of {who}"),
+                        );
                     }
                 }
             }

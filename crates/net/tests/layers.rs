@@ -337,7 +337,10 @@ fn several_labels_have_an_accuracy_each_and_no_softmax() {
     assert_eq!((actual.accuracy, actual.label_accuracy), (Some(0.5), Some(0.625)));
     let softmax = Network::<f64>::with_parameters(spec(Loss::SoftmaxCrossEntropy), &theta).unwrap();
     let message = evaluate(&softmax, &data).unwrap_err().to_string();
-    assert!(message.contains("the label of record 0") && message.contains("binary-cross-entropy"), "{message}");
+    assert!(
+        message.contains("the label of record 0") && message.contains("binary-cross-entropy"),
+        "{message}"
+    );
     let values = Network::<f64>::with_parameters(spec(Loss::SquaredError), &theta).unwrap();
     let actual = evaluate(&values, &data).unwrap();
     assert_eq!((actual.accuracy, actual.label_accuracy), (None, None));

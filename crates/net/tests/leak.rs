@@ -166,7 +166,8 @@ fn estimates_agree_with_the_exact_trace_within_their_standard_errors() {
 #[test]
 fn a_record_is_measured_alike_in_any_company_and_with_any_number_of_threads() {
     let (net, data) = setup(200);
-    let request = Measure { eta: Some(Spectral::default()), ..Measure::new(Clip::Hard { bound: 1.0 }, 0.8, 2) };
+    let request =
+        Measure { eta: Some(Spectral::default()), ..Measure::new(Clip::Hard { bound: 1.0 }, 0.8, 2) };
     let all: Vec<usize> = (0..200).collect();
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -190,12 +191,12 @@ fn bad_input_is_refused_with_its_name() {
     for clip in [Clip::Hard { bound: 0.0 }, Clip::Gelu { bound: -1.0 }, Clip::Gelu { bound: f64::NAN }] {
         assert!(matches!(
             refused(&Measure { clip, ..good.clone() }),
-            Error::OutOfRange { request: "the clipping bound C", .. }
+            Error::OutOfRange { subject: "the clipping bound C", .. }
         ));
     }
     assert!(matches!(
         refused(&Measure { sigma: 0.0, ..good.clone() }),
-        Error::OutOfRange { request: "sigma", .. }
+        Error::OutOfRange { subject: "sigma", .. }
     ));
     let one = Trace::Estimate { probes: 1, probe: Probe::Gaussian };
     assert!(matches!(refused(&Measure { trace: one, ..good.clone() }), Error::OutOfRange { .. }));
@@ -205,7 +206,7 @@ fn bad_input_is_refused_with_its_name() {
     ));
     assert!(matches!(
         measure(&net, &data, &[2], &good).unwrap_err(),
-        Error::OutOfRange { request: "a record number", .. }
+        Error::OutOfRange { subject: "a record number", .. }
     ));
     assert_eq!(measure(&net, &data, &[], &good).unwrap(), vec![]);
 
@@ -217,7 +218,7 @@ fn bad_input_is_refused_with_its_name() {
     let labels = Data::new(Shape::Image([6, 6, 1]), vec![0.0; 36], 2, vec![0.0; 2]).unwrap();
     assert!(matches!(
         measure(&net, &labels, &[0], &good).unwrap_err(),
-        Error::Length { request: "a label", .. }
+        Error::Length { subject: "a label", .. }
     ));
     assert!(Data::classes(Shape::Vector([1]), vec![f64::NAN], 3, &[0]).is_err());
     assert!(Data::classes(Shape::Vector([1]), vec![0.0], 3, &[3]).is_err());

@@ -119,7 +119,10 @@ fn measures_are_those_of_the_perturbed_gradient() {
                 value = dot(&v, &v).sqrt();
                 v.iter_mut().for_each(|x| *x /= value);
             }
-            assert!((actual.eta.unwrap().value / (value.sqrt() / noise) - 1.0).abs() < 1e-4, "η {clip:?} {i}");
+            assert!(
+                (actual.eta.unwrap().value / (value.sqrt() / noise) - 1.0).abs() < 1e-4,
+                "η {clip:?} {i}"
+            );
         }
     }
 }
@@ -157,7 +160,10 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
         mean.iter_mut().zip(&g).for_each(|(m, g)| *m += g / public.len() as f64);
     }
     let c: Vec<f64> = mean.iter().map(|m| perturbation.scale * m).collect();
-    assert!((perturbation.norm / dot(&c, &c).sqrt() - 1.0).abs() < 1e-10 && (perturbation.cosine.abs() - 1.0).abs() < 1e-12);
+    assert!(
+        (perturbation.norm / dot(&c, &c).sqrt() - 1.0).abs() < 1e-10
+            && (perturbation.cosine.abs() - 1.0).abs() < 1e-12
+    );
     let mut expected = net.parameters().unwrap();
     for i in 0..private.len() {
         let r = released(&gradient(&net, &private, i), &c, clip);
@@ -178,7 +184,11 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
         (0..public.len()).map(of).sum::<f64>() / public.len() as f64
     };
     let objective = |a: f64| a * a * dot(&mean, &mean) + lambda * relative(a);
-    assert!((perturbation.with / relative(perturbation.scale) - 1.0).abs() < 0.05, "{perturbation:?} {}", relative(perturbation.scale));
+    assert!(
+        (perturbation.with / relative(perturbation.scale) - 1.0).abs() < 0.05,
+        "{perturbation:?} {}",
+        relative(perturbation.scale)
+    );
     assert!((perturbation.without / relative(0.0) - 1.0).abs() < 0.05, "{perturbation:?} {}", relative(0.0));
     assert!(perturbation.with < perturbation.without);
     let here = objective(perturbation.scale);

@@ -231,7 +231,10 @@ fn checkpoints_of_other_runs_are_refused() {
         assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { setting });
     }
     let more = clouds(93);
-    assert_eq!(Trainer::resume(&bytes, &more, private()).unwrap_err(), Error::OtherRun { setting: "data set" });
+    assert_eq!(
+        Trainer::resume(&bytes, &more, private()).unwrap_err(),
+        Error::OtherRun { setting: "data set" }
+    );
     let weights = run.network().to_tensors().unwrap().to_bytes().unwrap();
     assert!(matches!(Trainer::resume(&weights, &data, private()), Err(Error::Format { .. })));
     assert!(matches!(
@@ -312,7 +315,10 @@ fn a_loss_out_of_all_proportion_is_divergence_in_the_open_alone() {
     let mut resumed = Trainer::resume(&run.checkpoint().unwrap(), &data, config).unwrap();
     for run in [&mut run, &mut resumed] {
         let error = run.step().unwrap_err();
-        assert!(matches!(error, Error::Diverged { step: 1, subject } if subject.contains("million")), "{error}");
+        assert!(
+            matches!(error, Error::Diverged { step: 1, symptom } if symptom.contains("million")),
+            "{error}"
+        );
         assert_eq!((run.steps(), run.released_steps()), (1, 1));
     }
     let config = TrainConfig { learning_rate: 1e12, ..private() };

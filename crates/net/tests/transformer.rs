@@ -65,7 +65,10 @@ impl Case {
 }
 
 fn close(actual: f64, exact: f64, tolerance: f64, subject: &str) {
-    assert!((actual - exact).abs() <= tolerance * exact.abs().max(1e-3), "{subject}: {actual} against {exact}");
+    assert!(
+        (actual - exact).abs() <= tolerance * exact.abs().max(1e-3),
+        "{subject}: {actual} against {exact}"
+    );
 }
 
 fn agrees<T: Real>(tolerance: f64) {
@@ -167,7 +170,8 @@ fn what_comes_after_the_last_label_does_not_matter() {
     let long = Data::<f64>::tokens(6, tokens.clone(), VOCABULARY, &labels).unwrap();
     let short = Data::<f64>::tokens(4, tokens[..4].to_vec(), VOCABULARY, &labels[..4]).unwrap();
     let request = Measure { trace: Trace::Exact, ..Measure::new(Clip::None, 1.0, 1) };
-    let (a, b) = (measure(&net, &long, &[0], &request).unwrap(), measure(&net, &short, &[0], &request).unwrap());
+    let (a, b) =
+        (measure(&net, &long, &[0], &request).unwrap(), measure(&net, &short, &[0], &request).unwrap());
     close(a[0].loss, b[0].loss, 1e-13, "loss");
     close(a[0].gradient_norm, b[0].gradient_norm, 1e-12, "norm");
     close(a[0].trace.unwrap().value, b[0].trace.unwrap().value, 1e-11, "trace");

@@ -335,18 +335,22 @@ pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, 
         other => return Err(exception(&Failure::Message(format!("there is no request `{other}`")))),
     };
     let keywords = PyDict::new(py);
-    if let Value::Object(fields) = value {
-        for (name, value) in fields {
-            match value {
-                // What is grouped in a request is plain among keywords.
-                Value::Object(inside) if ["read", "roles", "release", "public"].contains(&&*name) => {
-                    inside.into_iter().try_for_each(|(k, v)| keywords.set_item(keyword(&k), v.to_string()))?;
-                }
-                value => keywords.set_item(keyword(&name), value.to_string())?,
-            }
+    plain(value, &mut |name, value| keywords.set_item(keyword(name), value.to_string()))?;
+    Ok(keywords)
+}
+
+/// Groups of fields in requests that are plain keywords.
+const GROUPS: [&str; 6] = ["read", "roles", "release", "public", "run", "source"];
+
+fn plain(value: Value, add: &mut dyn FnMut(&str, &Value) -> PyResult<()>) -> PyResult<()> {
+    let Value::Object(fields) = value else { return Ok(()) };
+    for (name, value) in fields {
+        match value.is_object() && GROUPS.contains(&&*name) {
+            true => plain(value, add)?,
+            false => add(&name, &value)?,
         }
     }
-    Ok(keywords)
+    Ok(())
 }
 
 /// Writes a text file whole or not at all, readable by its owner alone.

@@ -232,12 +232,12 @@ impl Network {
         let inputs = (&inputs, public.as_ref());
         let (end, outcome) = match self.now() {
             Either::Single(net) => {
-                request.precision = Precision::F32;
+                request.run.precision = Precision::F32;
                 let (end, outcome) = trained(py, request, &net, inputs, weights, progress)?;
                 (Either::Single(end), outcome)
             }
             Either::Double(net) => {
-                request.precision = Precision::F64;
+                request.run.precision = Precision::F64;
                 let (end, outcome) = trained(py, request, &net, inputs, weights, progress)?;
                 (Either::Double(end), outcome)
             }
@@ -342,7 +342,7 @@ pub(crate) fn train_rows(
             table.test = Some(rows(Some(test), vec![])?);
         }
     }
-    let (net, training, reports) = match request.precision {
+    let (net, training, reports) = match request.run.precision {
         Precision::F32 => {
             let work = move |hooks: &_| training::train_rows::<f32>(&request, hooks)?.split();
             let (net, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;

@@ -184,12 +184,12 @@ impl Outcome {
 
     /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        match &self.document {
-            Document::Net(measured) if !measured.maps.is_empty() => {
-                Ok(Some(bytes(py, measured.maps.len(), measured.maps.iter().map(|x| x.to_ne_bytes()))?))
-            }
-            _ => Ok(None),
+        let Document::Net(measured) = &self.document else { return Ok(None) };
+        let maps = &measured.maps;
+        if maps.is_empty() {
+            return Ok(None);
         }
+        Ok(Some(bytes(py, maps.len(), maps.iter().map(|x| x.to_ne_bytes()))?))
     }
 
     /// Reconstructions (float64) of an attack on a network; `None` where there are none.
@@ -197,17 +197,27 @@ impl Outcome {
         let values = match &self.document {
             Document::Inversion(answer) => &answer.reconstructions,
             Document::Informed(answer) => &answer.reconstructions,
-            _ => return Ok(None),
+            Document::Audit(_)
+            | Document::Balance(_)
+            | Document::Attack(_)
+            | Document::Release(_)
+            | Document::Account(_)
+            | Document::Bound(_)
+            | Document::Calibration(_)
+            | Document::Canary(_)
+            | Document::Comparison(_)
+            | Document::Texts(_)
+            | Document::Net(_)
+            | Document::Training(_)
+            | Document::Membership(_) => return Ok(None),
         };
         Ok(Some(bytes(py, values.len(), values.iter().map(|x| x.to_ne_bytes()))?))
     }
 
     /// Numbers of the records that were attacked by inversion.
     fn attacked(&self) -> Vec<usize> {
-        match &self.document {
-            Document::Inversion(answer) => answer.records.clone(),
-            _ => vec![],
-        }
+        let Document::Inversion(answer) = &self.document else { return vec![] };
+        answer.records.clone()
     }
 
     /// Files that were written already.

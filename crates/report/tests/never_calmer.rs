@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::kinds::{attacked, balanced, actual, released, stated};
+use common::kinds::{attacked, balanced, guessed, released, stated};
 use common::networks::{audit as network, informed, members, training};
 use common::{clinic, set_min_sd, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -109,7 +109,7 @@ proptest! {
 
     #[test]
     fn guesses_are_never_calmer_than_bound_or_attack(mean in 0.4..1.0_f64, more in 0.0..1.0_f64, attack in 0.5..1.0_f64) {
-        let mut f = actual();
+        let mut f = guessed();
         let worst = mean + more * (1.0 - mean);
         f.bounds[0].success = mean;
         f.bounds[0].worst = Some(leakscope_report::bound::Worst { success: worst, advantage: worst });

@@ -238,7 +238,7 @@ fn drawn(dice: &mut Dice, base: &Audit) -> Audit {
         a.limits = vec![Limit { statistic: Statistic::Eta, limit, value, ok: value <= limit }];
     }
     if dice.one_in(6) {
-        let mut actual = common::kinds::actual();
+        let mut actual = common::kinds::guessed();
         let worst = 0.4 + 0.6 * dice.uniform();
         actual.bounds[0].worst = dice.one_in(2).then_some(Worst { success: worst, advantage: worst / 2.0 });
         a.secret = Some(actual);

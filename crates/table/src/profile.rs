@@ -1,12 +1,12 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
 use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
-use crate::column::Roles;
+use crate::column::{Role, Roles};
 use crate::duplicates::{self, EqualRows, RowHashes, hash_text};
 use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
-use crate::layout::{Layout, Role, block_rows};
+use crate::layout::{Layout, block_rows};
 use crate::machines::{Away, Kind as WorkKind, Work};
 use crate::moments::{Distinct, FEW, Moments};
 use crate::schema::SchemaError;

@@ -166,7 +166,10 @@ fn columns_are_listed_with_their_roles_and_types() {
         ),
         "{listing}"
     );
-    assert!(listing.ends_with("--out DIR keeps the report, the audit as JSON and a table of records"), "{listing}");
+    assert!(
+        listing.ends_with("--out DIR keeps the report, the audit as JSON and a table of records"),
+        "{listing}"
+    );
     assert!(run.stdout.ends_with('\n'));
     assert_eq!(folder.run(&format!("{line} --quiet")).expect(0).stderr, "");
     let audit = folder.run(&format!("{line} --json")).expect(0).json();

@@ -156,7 +156,7 @@ pub fn number(json: &Value, pointer: &str) -> f64 {
     json.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer}"))
 }
 
-/// Fails unless `found` is `expected` to a relative tolerance.
+/// Fails unless `actual` is `expected` to a relative tolerance.
 #[track_caller]
 pub fn assert_close(actual: f64, expected: f64, tolerance: f64, subject: &str) {
     let error = (actual - expected).abs() / expected.abs().max(1e-300);

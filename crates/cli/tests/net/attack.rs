@@ -184,7 +184,8 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
         all.extend(more);
         all
     };
-    let mut arguments = with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
+    let mut arguments =
+        with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
     let shown = text(&out).to_owned();
     arguments.push(&shown);
     let message = String::from_utf8(answered(&arguments).stdout).unwrap();

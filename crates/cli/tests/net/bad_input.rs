@@ -179,7 +179,10 @@ fn bad_input_is_explained() {
     fs::write(elsewhere.join("network.json"), wide.spec().to_json()).unwrap();
     fs::write(elsewhere.join("model.safetensors"), wide.to_tensors().unwrap().to_bytes().unwrap()).unwrap();
     let message = refused(&["audit", "--model", text(&elsewhere), "--data", &shown]);
-    assert!(message.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"), "{message}");
+    assert!(
+        message.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"),
+        "{message}"
+    );
     let message = audit(&["--plis", "--compare", text(&elsewhere)]);
     let (theirs, ours) = ("[9, 9, 1] and 3 outputs", "[8, 8, 1] and 3 outputs");
     let says = format!(

@@ -169,7 +169,8 @@ fn npz_files_hold_records_too() {
     let whole_file = npz(&arrays);
     assert!(message(whole_file[..whole_file.len() / 2].to_vec()).contains("images.npz: it is cut off"));
     assert!(
-        message(npz(&arrays[2..])).contains("none of the arrays train_images, x_train, x; it has test_images")
+        message(npz(&arrays[2..]))
+            .contains("none of the arrays train_images, x_train, x; it has test_images")
     );
     assert!(message(npz(&arrays[..1])).contains("there are no labels"));
     assert!(message(npz(&[("x", "<c8", &[1, 64], vec![0; 512])])).contains("type <c8: save it as uint8"));

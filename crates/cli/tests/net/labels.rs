@@ -103,7 +103,10 @@ fn the_loss_of_a_preset_suits_the_labels_or_is_named() {
     assert!((w[0] - 2.0).abs() < 0.05 && (w[1] + 1.0).abs() < 0.05, "{w:?}");
     let two = records(dir.path(), "two", 100, 2, &|x| vec![3.0 * x[0], x[1] - 9.0]);
     let message = refused(&train(&two, &out, &[]));
-    assert!(message.contains("a label of record 0 is") && message.contains("--loss squared-error"), "{message}");
+    assert!(
+        message.contains("a label of record 0 is") && message.contains("--loss squared-error"),
+        "{message}"
+    );
     answered(&train(&two, &out, &["--loss", "squared-error"]));
     assert_eq!(json(&out.join("training.json"))["network"]["outputs"], 2);
 
@@ -111,7 +114,8 @@ fn the_loss_of_a_preset_suits_the_labels_or_is_named() {
     fs::write(&file, r#"{"version": 1, "input": [4], "loss": "squared-error", "layers": [{"kind": "dense", "outputs": 1}]}"#)
         .unwrap();
     let base = ["train", "--data", text(&dose), "--network", text(&file), "--out", text(&out)];
-    let message = refused(&[&base[..], &["--loss", "squared-error", "--steps", "1", "--batch", "9"]].concat());
+    let message =
+        refused(&[&base[..], &["--loss", "squared-error", "--steps", "1", "--batch", "9"]].concat());
     assert!(message.contains("--loss: the network file says its loss"), "{message}");
 }
 

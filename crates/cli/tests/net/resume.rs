@@ -23,7 +23,8 @@ fn a_run_keeps_the_weights_it_started_from() {
     let run = |out: &Path, more: &[&str]| answered(&args(dir, &net, out, &[&SAME[..], more].concat()));
     let message = |out: &Path, more: &[&str]| {
         let before = fs::read(out.join("private/checkpoint.safetensors")).unwrap();
-        let message = refused(&args(dir, &net, out, &[&SAME[..], &["--steps", "8", "--resume"], more].concat()));
+        let message =
+            refused(&args(dir, &net, out, &[&SAME[..], &["--steps", "8", "--resume"], more].concat()));
         assert!(
             fs::read(out.join("private/checkpoint.safetensors")).unwrap() == before,
             "{more:?} left something"
@@ -35,7 +36,9 @@ fn a_run_keeps_the_weights_it_started_from() {
     let weights = dir.join("weights.safetensors");
     fs::copy(drawn.join("model.safetensors"), &weights).unwrap();
     let from = text(&weights);
-    assert!(message(&drawn, &["--pretrain", from]).contains("--pretrain: the run started from random weights"));
+    assert!(
+        message(&drawn, &["--pretrain", from]).contains("--pretrain: the run started from random weights")
+    );
     assert!(!notes(&drawn).contains("given weights"));
 
     // from given weights, half of them frozen: neither is forgotten

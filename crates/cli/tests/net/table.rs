@@ -306,7 +306,10 @@ fn what_is_read_off_the_records_leaves_no_epsilon() {
                     &[&base[..], &more, noise, &[flag, "2", "--out", text(&out.with_file_name("refused"))]]
                         .concat(),
                 );
-                assert!(message.contains(flag) && message.contains(read) && message.contains("--schema"), "{message}");
+                assert!(
+                    message.contains(flag) && message.contains(read) && message.contains("--schema"),
+                    "{message}"
+                );
             }
         }
     }
@@ -369,7 +372,10 @@ fn a_target_of_several_classes() {
         ["train", "--data", text(&data), "--network", text(&net), "--id", "who", "--batch", "20", "--out"];
     answered(&[&args[..], &[text(&model), "--target", "code", "--drop", "grade"]].concat());
     let message = refused(&[&args[..], &[text(&model), "--target", "a", "--drop", "grade"]].concat());
-    assert!(message.contains("--target") && message.contains("class") && message.contains("squared-error"), "{message}");
+    assert!(
+        message.contains("--target") && message.contains("class") && message.contains("squared-error"),
+        "{message}"
+    );
 }
 
 #[test]

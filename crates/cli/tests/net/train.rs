@@ -258,7 +258,10 @@ fn divergence_stops_and_keeps_the_last_good_model() {
     let message = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(2), "{message}");
     assert!(run.stdout.is_empty());
-    assert!(message.contains("diverged") && message.contains("last good") && message.contains("lower --lr"), "{message}");
+    assert!(
+        message.contains("diverged") && message.contains("last good") && message.contains("lower --lr"),
+        "{message}"
+    );
     let t = json(&out.join("training.json"));
     assert_eq!(t["stopped"], "diverged");
     assert!(t["steps"].as_u64().unwrap() < 50);

@@ -164,7 +164,11 @@ impl Pass for Removals<'_> {
         let p = self.w.len();
         let white = self.whitener.is_empty() || self.whitener.len() == p * p;
         if block.width != p || self.inverse.len() != p * p || !white {
-            return Err(Error::Shape { subject: "rows of the model's width", actual: block.width, expected: p });
+            return Err(Error::Shape {
+                subject: "rows of the model's width",
+                actual: block.width,
+                expected: p,
+            });
         }
         state.h.resize(block.len() * p, 0.0);
         matmul(&block.x, &self.inverse, (block.len(), p, p), &mut state.h);

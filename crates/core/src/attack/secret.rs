@@ -59,7 +59,11 @@ impl Secret {
             return Err(Error::OutOfRange { subject: "the number of candidates", value: m as f64, expected });
         }
         if candidates.len() != m * k {
-            return Err(Error::Shape { subject: "the candidates", actual: candidates.len(), expected: m * k });
+            return Err(Error::Shape {
+                subject: "the candidates",
+                actual: candidates.len(),
+                expected: m * k,
+            });
         }
         if counts.contains(&0) {
             let expected = "a candidate that some record has";

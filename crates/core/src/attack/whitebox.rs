@@ -106,7 +106,11 @@ impl<'a> Models<'a> {
     ) -> Result<()> {
         let (p, m_count, n) = (self.p(), self.secret.len(), range.len());
         if block.width != p || self.inverse.len() != p * p {
-            return Err(Error::Shape { subject: "rows of the model's width", actual: block.width, expected: p });
+            return Err(Error::Shape {
+                subject: "rows of the model's width",
+                actual: block.width,
+                expected: p,
+            });
         }
         let columns = self.secret.columns();
         let x = &block.x[range.start * p..range.end * p];

@@ -11,7 +11,7 @@ use super::{Level, NOTHING, Options, Sharing, Start, Update, Variant, losses_of}
 use crate::fisher::Directions;
 use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{axpy, dot, largest_eigenvalue};
-use crate::rows::{Reweighted, Rows};
+use crate::rows::{Altered, Rows};
 use crate::{Error, Result};
 
 /// Counted leakage of a balanced model.
@@ -141,7 +141,7 @@ fn measure(
     options: &Options,
     weights: &[f64],
 ) -> Result<(Minimiser, Vec<f64>)> {
-    let fit = Minimiser::fit(&Reweighted::new(rows, weights)?, kind, penalty, rows.len() as usize)?;
+    let fit = Minimiser::fit(&Altered::weighted(rows, weights)?, kind, penalty, rows.len() as usize)?;
     let e = losses_of(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
 }

@@ -136,7 +136,9 @@ impl Encodings {
             return Err(Error::Shape { subject: "encodings", actual: values.len(), expected });
         }
         match values.iter().find(|x| !x.is_finite()) {
-            Some(&value) => Err(Error::OutOfRange { subject: "encoding", value, expected: "a finite number" }),
+            Some(&value) => {
+                Err(Error::OutOfRange { subject: "encoding", value, expected: "a finite number" })
+            }
             None => Ok(Self::Vectors { width, values }),
         }
     }

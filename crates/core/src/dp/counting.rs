@@ -235,7 +235,10 @@ mod tests {
                     }
                     assert!(e.relative_width() < 1e-6, "{sigma} {q} {delta}: {e:?}");
                     let actual = integrated(sigma, q, adjacency, e.upper);
-                    assert!((actual / delta - 1.0).abs() < 2e-3, "{adjacency:?} {sigma} {q}: {actual} {delta}");
+                    assert!(
+                        (actual / delta - 1.0).abs() < 2e-3,
+                        "{adjacency:?} {sigma} {q}: {actual} {delta}"
+                    );
                 }
             }
         }

@@ -223,7 +223,9 @@ impl Geometry {
         }
         if !(gain > 0.0 && gain.is_finite()) {
             let expected = "noise and a penalty whose η is a number";
-            return Err(Error::OutOfRange { subject: "the size of H⁻¹ over sigma", value: gain, expected });
+            return Err(Error::OutOfRange {
+                subject: "the size of H⁻¹ over sigma", value: gain, expected
+            });
         }
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);

@@ -12,7 +12,7 @@ use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
 use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{norm, times};
-use crate::rows::{InMemory, Reweighted, Rows};
+use crate::rows::{Altered, InMemory, Rows};
 use crate::units::Units;
 use crate::{Error, Result};
 
@@ -139,7 +139,7 @@ impl<'a> BalancedTelling<'a> {
         let Some(weights) = weights_after(&rows, self.model, self.options, self.iterations)? else {
             return Ok(None);
         };
-        let weighted = Reweighted::new(&rows, &weights)?;
+        let weighted = Altered::weighted(&rows, &weights)?;
         // How many classes there may be was asked when the table was read.
         Ok(Some(match Minimiser::fit(&weighted, self.model.0, self.model.1, y.len())? {
             Minimiser::Glm(fit) => fit.w,

@@ -64,7 +64,11 @@ impl Noise {
             Ok(out)
         };
         let shape = |actual: usize, expected: usize| {
-            if actual == expected { Ok(()) } else { Err(Error::Shape { subject: "the noise", actual, expected }) }
+            if actual == expected {
+                Ok(())
+            } else {
+                Err(Error::Shape { subject: "the noise", actual, expected })
+            }
         };
         match self {
             Self::Isotropic(sigma) => diagonal(&|_| *sigma),

@@ -18,7 +18,7 @@ use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
-use leakscope_report::release::{Ceiling, Counting, PublicPair, Means, Stated};
+use leakscope_report::release::{Ceiling, Counting, Means, PublicPair, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::{Success, noise_to_hide};
 use leakscope_table::{Attribute, Class, Dataset, Encoding, HangingLevels, Kind, Origin, TargetCoding};

@@ -1,5 +1,6 @@
 //! The kinds of layer a network file knows, with their options.
 
+use crate::shape::Padding;
 use serde::{Deserialize, Serialize};
 
 /// One layer. Frozen layers take no part in the released gradient.

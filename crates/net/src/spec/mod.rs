@@ -129,7 +129,11 @@ impl NetSpec {
         // the version first: a later file may have layers this programme has never heard of
         let Version { version } = serde_json::from_str(text).map_err(bad)?;
         if version != SPEC_VERSION {
-            return Err(Error::Version { subject: "the network file", actual: version, expected: SPEC_VERSION });
+            return Err(Error::Version {
+                subject: "the network file",
+                actual: version,
+                expected: SPEC_VERSION,
+            });
         }
         serde_json::from_str(text).map_err(bad)
     }

@@ -8,9 +8,8 @@ from typing import Any
 
 from . import _native, _progress, _requests
 from ._docs import documented
-from ._native import OptionError
 from ._net_results import Training
-from ._network import Network, _budgets, _tracked
+from ._network import Network, _budgets
 from ._requests import Path, Progress, listed, other, pairs, public, reading
 from ._tables import level
 
@@ -123,8 +122,7 @@ def train_network(
     ['age', 'sex']
     """
     options = {**locals(), "group": None, "weights": None}
-    if adam and momentum != 0.9:
-        raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+    how = _requests.run(options)
     source = _requests.opened(data, y, options)
     rows = other(test, source, columns, "test", True)
     table = {
@@ -137,14 +135,11 @@ def train_network(
     }
     request = {
         "data": list(source.files), "table": table, "test": list(rows.files) if rows is not None else [],
-        "network": network, "loss": loss, "steps": steps, "epochs": epochs, "batch": batch, "rate": rate, "lr": lr,
-        "momentum": momentum, "adam": adam, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
-        "epsilon": epsilon, "delta": delta, "sampling": sampling, "weight_decay": weight_decay, "track": _tracked(track),
-        "probes": probes, "label": label, "seed": seed, "not_private_noise_from_seed": not_private_noise_from_seed,
-        "filter_epsilon": filter_epsilon, "redact": redact, "precision": precision, "device": device, **_budgets(filter_budgets),
+        "network": network, "loss": loss, "batch": batch, "sampling": sampling, "label": label, "run": how,
+        **_budgets(filter_budgets),
     }
     with _progress.shown(progress) as callback:
-        native, outcome, how = _native.train_rows(request, source.table, None if rows is None else rows.table, callback)
+        native, outcome, coding = _native.train_rows(request, source.table, None if rows is None else rows.table, callback)
     run = Training(outcome, None)
-    run.network = Network._trained(native, how, json.dumps(run.document))
+    run.network = Network._trained(native, coding, json.dumps(run.document))
     return run._kept(out)

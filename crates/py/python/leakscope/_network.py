@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, _progress
+from . import _native, _progress, _requests
 from ._checks import one_of, seeded, whole
 from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
@@ -315,16 +315,11 @@ class Network:
         Training
             The run: document, page, every step, and with ``track`` what every record has given away.
         """
-        if adam and momentum != 0.9:
-            raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+        how = _requests.run(locals())
         data = self._data(x, y)
         request = {
-            "steps": steps, "epochs": epochs, "batch": batch, "lr": lr, "momentum": momentum, "adam": adam,
-            "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
-            "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
-            "track": _tracked(track), "probes": probes, "label": label, "seed": seed, "rate": rate,
-            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon, "redact": redact,
-            "density": density, "perturb": perturb,
+            "run": how, "batch": batch, "sampling": sampling, "label": label, "freeze": freeze,
+            "freeze_smallest": freeze_smallest, "density": density, "perturb": perturb,
             "public_training": {
                 "epochs": public_epochs, "steps": public_steps, "batch": public_batch, "lr": public_lr,
                 "optimizer": public_optimizer, "weight_decay": public_weight_decay,
@@ -442,13 +437,6 @@ class Network:
                                               None if score is None else rows(score, None, "score"), chosen, callback,
                                               self._training)
         return NetAudit(outcome, (int(self.spec["input"][0]),))._kept(out)
-
-
-def _tracked(track: Any) -> Any:
-    """Of which records accounts are kept."""
-    if isinstance(track, bool):
-        return "panel" if track else None
-    return track
 
 
 def _budgets(budgets: Any) -> dict[str, Any]:

@@ -302,3 +302,25 @@ def steps(values: Any) -> list[dict[str, Any]]:
         if not isinstance(one, Mapping):
             raise OptionError(f"step={one!r}: expected a mapping, such as dict(sigma=1, rate=0.01, steps=1000)")
     return [dict(one) for one in result]
+
+
+#: keywords of every training run, of a network or of a language model
+_RUN = ("epochs", "steps", "rate", "lr", "momentum", "adam", "epsilon", "delta", "weight_decay", "probes", "filter_epsilon",
+        "checkpoint_every", "resume", "seed", "not_private_noise_from_seed", "redact", "precision", "device")
+
+
+def release(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Clip and noise of a gradient step."""
+    return {name: options[name] for name in ("clip", "clip_kind", "sigma")}
+
+
+def run(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How a training run goes."""
+    if options["adam"] and options["momentum"] != 0.9:
+        raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+    track = options["track"]
+    return {
+        **{name: options[name] for name in _RUN if name in options},
+        "release": release(options),
+        "track": ("panel" if track else None) if isinstance(track, bool) else track,
+    }

@@ -7,7 +7,7 @@ use super::{
     more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::noise::{Goal, Secret};
-use crate::document::release::{Ceiling, PublicPair, Means, Owned, PublishedShape, Release};
+use crate::document::release::{Ceiling, Means, Owned, PublicPair, PublishedShape, Release};
 use crate::document::tell::{Allowance, Tell, ValuePair};
 use crate::format;
 use leakscope_core::units::public_sigma;

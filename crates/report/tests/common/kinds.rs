@@ -133,7 +133,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
     }
 }
 
-pub(crate) fn actual() -> SecretBounds {
+pub(crate) fn guessed() -> SecretBounds {
     let figure = Figure {
         id: "x".into(),
         title: HOSTILE.into(),

@@ -37,7 +37,8 @@ impl Check<'_> {
             let holds = match rule.as_str() {
                 "$schema" | "$id" | "$defs" | "title" | "description" => Ok(()),
                 "$ref" => {
-                    let name = constraint.as_str().and_then(|r| r.strip_prefix('#')).expect("a place in this file");
+                    let name =
+                        constraint.as_str().and_then(|r| r.strip_prefix('#')).expect("a place in this file");
                     self.at(self.whole.pointer(name).expect("a definition that is there"), value, place)
                 }
                 "type" => self.kind(constraint, value),

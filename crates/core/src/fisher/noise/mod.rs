@@ -259,37 +259,8 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     let isotropic = needed(&Noise::isotropic(1.0, p)?)?;
     let cost_isotropic = isotropic * isotropic * (0..p).map(|i| a[i * p + i]).sum::<f64>();
 
-    let mut shaped = match (request.shape, public) {
-        (Shape::Optimal, None) => generator.optimal(request.gap)?,
-        // The certificate of the equal weights holds for any covariance.
-        (Shape::Shaped | Shape::Isotropic, None) | (_, Some(_)) => generator.closed_form()?,
-    };
     let from_rows = public.is_none() && request.shape != Shape::Isotropic;
-    let given_away = |shaped: &Shaped| -> Result<f64> {
-        if !from_rows {
-            return Ok(0.0);
-        }
-        information::largest(&generator, &shaped.dual, request.cost.is_some())
-    };
-    let mut covariance_information = given_away(&shaped)?;
-    let searched = match (request.shape, public) {
-        (Shape::Optimal, None) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
-        (Shape::Shaped | Shape::Isotropic, _) | (_, Some(_)) => None,
-    };
-    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
-        (shaped, covariance_information) =
-            within_budget(&generator, &shaped, request.shape_budget, given_away)?;
-    }
-    if covariance_information.is_nan() || covariance_information >= 1.0 {
-        return Err(Error::Unreachable {
-            subject: "eta, of which the covariance of a shape from these rows alone gives away more",
-            target: 1.0,
-            unknown: "scale of the noise",
-            lowest: 0.0,
-            highest: f64::INFINITY,
-            advice: "take isotropic noise, a shape from a public table, or a larger target",
-        });
-    }
+    let (shaped, covariance_information, searched) = covariance(&generator, request, public.is_none())?;
     let factor = match (public, request.shape) {
         (Some(shape), _) => Factor { quarters: 0, ..shape.clone() },
         (None, Shape::Isotropic) => Factor::isotropic(p),
@@ -324,6 +295,43 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
         factor,
         cost_matrix: a,
     })
+}
+
+/// The covariance that meets the targets, what its shape alone gives away, and the gap that a search ended with; `own` where
+/// the shape comes from these rows.
+fn covariance(generator: &Generator<'_>, request: &Request, own: bool) -> Result<(Shaped, f64, Option<f64>)> {
+    let mut shaped = match (request.shape, own) {
+        (Shape::Optimal, true) => generator.optimal(request.gap)?,
+        // The certificate of the equal weights holds for any covariance.
+        (Shape::Shaped | Shape::Isotropic, true) | (_, false) => generator.closed_form()?,
+    };
+    let from_rows = own && request.shape != Shape::Isotropic;
+    let given_away = |shaped: &Shaped| -> Result<f64> {
+        if !from_rows {
+            return Ok(0.0);
+        }
+        information::largest(generator, &shaped.dual, request.cost.is_some())
+    };
+    let mut covariance_information = given_away(&shaped)?;
+    let searched = match (request.shape, own) {
+        (Shape::Optimal, true) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
+        (Shape::Shaped | Shape::Isotropic, _) | (_, false) => None,
+    };
+    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
+        (shaped, covariance_information) =
+            within_budget(generator, &shaped, request.shape_budget, given_away)?;
+    }
+    if covariance_information.is_nan() || covariance_information >= 1.0 {
+        return Err(Error::Unreachable {
+            subject: "eta, of which the covariance of a shape from these rows alone gives away more",
+            target: 1.0,
+            unknown: "scale of the noise",
+            lowest: 0.0,
+            highest: f64::INFINITY,
+            advice: "take isotropic noise, a shape from a public table, or a larger target",
+        });
+    }
+    Ok((shaped, covariance_information, searched))
 }
 
 /// The shape nearest to an optimal one whose covariance gives away no more than the budget, and what it does: weight goes from single

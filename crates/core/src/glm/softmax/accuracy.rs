@@ -125,7 +125,11 @@ pub fn expected_accuracy_under(
 ) -> Result<Accuracies> {
     let q = classes.saturating_sub(1) * rows.width();
     if factor.len() != q * q {
-        return Err(Error::Shape { subject: "the factor of the noise", actual: factor.len(), expected: q * q });
+        return Err(Error::Shape {
+            subject: "the factor of the noise",
+            actual: factor.len(),
+            expected: q * q,
+        });
     }
     let (w, scales, factor) = (Cow::Borrowed(w), Cow::Borrowed(scales), Cow::Borrowed(factor));
     over_rows(rows, &Accuracy { w, classes, scales, factor })

@@ -92,7 +92,8 @@ impl Layout {
             .map(|t| (t.name, (t.offset, t.shape.iter().product::<usize>())))
             .collect();
         let (_, origins) = self.decoder.plan(self.prefix, self.part, self.rank);
-        let other = || Error::Format { subject: "the model", reason: "a network of another layout".to_owned() };
+        let other =
+            || Error::Format { subject: "the model", reason: "a network of another layout".to_owned() };
         let own = |array: &str| -> Result<&[T]> {
             let &(offset, len) = places.get(array).ok_or_else(other)?;
             Ok(&theta[offset..][..len])

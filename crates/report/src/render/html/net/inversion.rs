@@ -154,8 +154,9 @@ fn side_by_side(i: &Inversion, pictures: &InversionPictures) -> Html {
             pictures.records.keys().map(|&k| row(k, "reconstruction".into(), &[], String::new())).collect()
         }
         None => {
-            let each =
-                |a: &Attacked| row(a.record, named(a), &a.outcomes, format!("norm {}", format::number(a.plis)));
+            let each = |a: &Attacked| {
+                row(a.record, named(a), &a.outcomes, format!("norm {}", format::number(a.plis)))
+            };
             i.shown.iter().map(each).collect()
         }
     };

@@ -1,7 +1,7 @@
 //! The page of a release: the statement that goes with the model.
 
 use crate::document::noise::Source;
-use crate::document::release::{Counting, PublicPair, Means, Measured, Owned, Release, Stated};
+use crate::document::release::{Counting, Means, Measured, Owned, PublicPair, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
