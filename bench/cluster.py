@@ -67,12 +67,12 @@ def tree_seconds() -> float:
     return sum(used.get(pid, 0) for pid in ours) / os.sysconf("SC_CLK_TCK")
 
 
-def part(what: str, files: list[str]) -> dict[str, float]:
+def part(subject: str, files: list[str]) -> dict[str, float]:
     """One measurement, in a process of its own."""
     import leakscope
 
     passes: list[str] = []
-    if what == "passes":
+    if subject == "passes":
         import leakscope.distributed
 
         def counting(function, parts):
@@ -82,9 +82,9 @@ def part(what: str, files: list[str]) -> dict[str, float]:
         leakscope.distributed.audit(files, map=counting, **OPTIONS)
         return {"passes": len(passes)}
     began, used = time.perf_counter(), tree_seconds()
-    if what == "threads":
+    if subject == "threads":
         leakscope.audit(files, **OPTIONS, out=None)
-    elif what == "dask":
+    elif subject == "dask":
         from distributed import Client, LocalCluster
 
         import leakscope.dask
@@ -93,17 +93,17 @@ def part(what: str, files: list[str]) -> dict[str, float]:
             with Client(local) as client:
                 leakscope.dask.audit(files, client=client, **OPTIONS)
                 return finished(began, used)
-    elif what in ("spark", "spark-frame", "spark-ml"):
+    elif subject in ("spark", "spark-frame", "spark-ml"):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(f"local[{os.cpu_count()}]").config("spark.ui.enabled", "false")
         session = builder.config("spark.driver.memory", "2g").getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        if what == "spark":
+        if subject == "spark":
             import leakscope.spark
 
             leakscope.spark.audit(files, spark=session, **OPTIONS)
-        elif what == "spark-frame":
+        elif subject == "spark-frame":
             import leakscope.spark
 
             leakscope.spark.audit(session.read.parquet(*files), spark=session, **OPTIONS)
@@ -123,11 +123,11 @@ def finished(began: float, used: float) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "cpu": tree_seconds() - used, "memory": memory}
 
 
-def measured(what: str, files: list[str]) -> dict[str, float] | None:
+def measured(subject: str, files: list[str]) -> dict[str, float] | None:
     """A measurement by a process of its own; none where a package is not there."""
-    done = subprocess.run([sys.executable, __file__, "part", what], input=json.dumps(files), capture_output=True, text=True)
+    done = subprocess.run([sys.executable, __file__, "part", subject], input=json.dumps(files), capture_output=True, text=True)
     if done.returncode:
-        print(f"  {what}: left out: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
+        print(f"  {subject}: left out: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
         return None
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -136,10 +136,10 @@ def flat(path: pathlib.Path, millions: list[int]) -> None:
     print(f"one machine, {COLUMNS} columns, {os.cpu_count()} cores")
     print(f"{'million rows':>12} {'seconds':>9} {'per million':>12} {'CPU seconds':>12} {'memory':>9}")
     for count in millions:
-        found = measured("threads", named(path, count))
-        if found:
-            each = found["seconds"] / count
-            print(f"{count:>12} {found['seconds']:>9.1f} {each:>12.2f} {found['cpu']:>12.1f} {found['memory']:>6.0f} MB")
+        result = measured("threads", named(path, count))
+        if result:
+            each = result["seconds"] / count
+            print(f"{count:>12} {result['seconds']:>9.1f} {each:>12.2f} {result['cpu']:>12.1f} {result['memory']:>6.0f} MB")
 
 
 def engines(path: pathlib.Path, millions: list[int]) -> None:
@@ -148,26 +148,26 @@ def engines(path: pathlib.Path, millions: list[int]) -> None:
     passes = counted["passes"] if counted else 1
     print(f"CPU seconds per million rows × {COLUMNS} columns, from {small} and {large} million; an audit has {passes} passes")
     print(f"{'':<34} {'start':>7} {'per million':>12} {'and pass':>9}")
-    for what, name in (("threads", "threads"), ("dask", "Dask, tasks that read files"), ("spark", "Spark, tasks that read files"),
+    for subject, name in (("threads", "threads"), ("dask", "Dask, tasks that read files"), ("spark", "Spark, tasks that read files"),
                        ("spark-frame", "Spark, a DataFrame"), ("spark-ml", "Spark ML LinearRegression, one fit")):
-        few, many = measured(what, named(path, small)), measured(what, named(path, large))
+        few, many = measured(subject, named(path, small)), measured(subject, named(path, large))
         if few and many:
             slope = (many["cpu"] - few["cpu"]) / (large - small)
-            each = f"{slope / passes:>9.2f}" if what != "spark-ml" else ""
+            each = f"{slope / passes:>9.2f}" if subject != "spark-ml" else ""
             print(f"{name:<34} {few['cpu'] - small * slope:>7.1f} {slope:>12.2f} {each}")
 
 
 def main() -> None:
-    what, *given = sys.argv[1:] or ["flat"]
-    if what == "part":
-        print(json.dumps(part(given[0], json.load(sys.stdin))))
+    subject, *inputs = sys.argv[1:] or ["flat"]
+    if subject == "part":
+        print(json.dumps(part(inputs[0], json.load(sys.stdin))))
         return
-    millions = [int(text) for text in given]
+    millions = [int(text) for text in inputs]
     with tempfile.TemporaryDirectory() as folder:
         path = write(pathlib.Path(folder))
-        if what == "flat":
+        if subject == "flat":
             flat(path, millions or [1, 3, 10])
-        elif what == "engines":
+        elif subject == "engines":
             engines(path, millions if len(millions) > 1 else [1, 4])
         else:
             sys.exit(__doc__)

@@ -32,9 +32,9 @@ def one_by_one(iterations=30):
     started = time.perf_counter()
     for _ in range(iterations):
         adam.zero_grad()
-        found = torch.autograd.grad(cross_entropy(net(guess), y), parameters, create_graph=True)
-        inner = sum((a * b).sum() for a, b in zip(found, target))
-        size = sum((a * a).sum() for a in found).sqrt() * sum((b * b).sum() for b in target).sqrt()
+        result = torch.autograd.grad(cross_entropy(net(guess), y), parameters, create_graph=True)
+        inner = sum((a * b).sum() for a, b in zip(result, target))
+        size = sum((a * a).sum() for a in result).sqrt() * sum((b * b).sum() for b in target).sqrt()
         (1 - inner / size + 1e-4 * variation(guess).sum()).backward()
         guess.grad.sign_()
         adam.step()
@@ -59,9 +59,9 @@ def batched(records=100, iterations=5):
 
     def step():
         adam.zero_grad()
-        found = [v.flatten(1) for v in each(parameters, guess, y).values()]
-        inner = sum((a * b).sum(1) for a, b in zip(found, target))
-        size = sum((a * a).sum(1) for a in found).sqrt() * norm
+        result = [v.flatten(1) for v in each(parameters, guess, y).values()]
+        inner = sum((a * b).sum(1) for a, b in zip(result, target))
+        size = sum((a * a).sum(1) for a in result).sqrt() * norm
         (1 - inner / size + 1e-4 * variation(guess)).sum().backward()
         guess.grad.sign_()
         adam.step()

@@ -25,9 +25,9 @@ def best(work, repeats=REPEATS):
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        found = work()
+        result = work()
         times.append(time.perf_counter() - start)
-    return min(times), found
+    return min(times), result
 
 
 def data(n, d):
@@ -102,8 +102,8 @@ def main():
         rows = np.random.default_rng(0).choice(n, SAMPLE, replace=False)
         eta = result.records["eta"].to_numpy()[rows]
         for name, way in ways.items():
-            cost, found = best(lambda: way(x, y, l2, rows), 1)
-            error = np.max(np.abs(found - eta) / found)
+            cost, answer = best(lambda: way(x, y, l2, rows), 1)
+            error = np.max(np.abs(answer - eta) / answer)
             whole = cost * n / SAMPLE
             print(f"  every Jacobian in {name}    {1e3 * whole:9.0f} ms   ×{whole / seconds:.0f} for η alone (from {SAMPLE} records; "
                   f"largest relative difference {error:.1e})")

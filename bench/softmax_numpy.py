@@ -11,14 +11,14 @@ import numpy as np
 
 BATCH = 50
 
-given = json.load(sys.stdin)
-p, classes = given["width"], given["classes"]
+inputs = json.load(sys.stdin)
+p, classes = inputs["width"], inputs["classes"]
 k = classes - 1
-w = np.array(given["w"]).reshape(classes, p)
-u = np.array(given["contrasts"]).reshape(classes, k)
-inverse = np.array(given["inverse"]).reshape(k * p, k * p)
-x = np.array(given["x"]).reshape(-1, p)
-y = np.array(given["y"], dtype=int)
+w = np.array(inputs["w"]).reshape(classes, p)
+u = np.array(inputs["contrasts"]).reshape(classes, k)
+inverse = np.array(inputs["inverse"]).reshape(k * p, k * p)
+x = np.array(inputs["x"]).reshape(-1, p)
+y = np.array(inputs["y"], dtype=int)
 
 
 def etas(x, y):
@@ -36,5 +36,5 @@ def etas(x, y):
 
 etas(x[:4], y[:4])
 start = time.perf_counter()
-found = np.concatenate([etas(x[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(x), BATCH)])
-print(json.dumps({"seconds": time.perf_counter() - start, "eta": found.tolist()}))
+result = np.concatenate([etas(x[i : i + BATCH], y[i : i + BATCH]) for i in range(0, len(x), BATCH)])
+print(json.dumps({"seconds": time.perf_counter() - start, "eta": result.tolist()}))

@@ -43,10 +43,10 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 
 def binary():
     named = os.environ.get("LEAKSCOPE")
-    found = named or shutil.which("leakscope") or str(ROOT / "target/debug/leakscope")
-    if not pathlib.Path(found).exists():
-        sys.exit(f"{found} is not there: build it with `cargo build`, or name it by LEAKSCOPE")
-    return pathlib.Path(found).resolve()
+    result = named or shutil.which("leakscope") or str(ROOT / "target/debug/leakscope")
+    if not pathlib.Path(result).exists():
+        sys.exit(f"{result} is not there: build it with `cargo build`, or name it by LEAKSCOPE")
+    return pathlib.Path(result).resolve()
 
 
 def run(command, folder):
@@ -74,9 +74,9 @@ def commands(block):
     return parts
 
 
-def matches(said, printed):
+def matches(lines, printed):
     """Whether lines are as said, with `…` for whatever is left open."""
-    pieces = ["(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + "\n" for line in said]
+    pieces = ["(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + "\n" for line in lines]
     return re.fullmatch("".join(pieces), "".join(line + "\n" for line in printed)) is not None
 
 
@@ -98,16 +98,16 @@ def check(update, names):
         with tempfile.TemporaryDirectory() as folder:
             scratch(folder)
 
-            def block(found):
+            def block(result):
                 nonlocal wrong
                 lines = []
-                for command, said in commands(found.group(1)):
+                for command, messages in commands(result.group(1)):
                     printed = run(command, folder)
-                    if matches(said, printed):
-                        printed = said
+                    if matches(messages, printed):
+                        printed = messages
                     elif not update:
                         wrong += 1
-                        print(f"{path.name}: $ {command}\n  said:\n    " + "\n    ".join(said))
+                        print(f"{path.name}: $ {command}\n  said:\n    " + "\n    ".join(messages))
                         print("  printed:\n    " + "\n    ".join(printed))
                     lines += ["$ " + command, *printed]
                 return "```console\n" + "\n".join(lines) + "\n```"

@@ -183,7 +183,7 @@ def audit(case, rows):
 
         each, over_all = over(attribute["directions"])
         unit = attribute["unit"]
-        found = {
+        result = {
             "eta": some(each),
             "eta_mean": float(each.mean()),
             "eta_max": float(each.max()),
@@ -193,22 +193,22 @@ def audit(case, rows):
         }
         if attribute["number"]:
             prior = case.get("prior_sd", {}).get(name, attribute["sd"])
-            found["population_sd"] = float(attribute["sd"])
-            found["min_rmse_with_prior"] = float(1 / np.sqrt((each**2).mean() / unit**2 + 1 / prior**2))
+            result["population_sd"] = float(attribute["sd"])
+            result["min_rmse_with_prior"] = float(1 / np.sqrt((each**2).mean() / unit**2 + 1 / prior**2))
         else:
             each, over_all = over(attribute["sum_to_one"])
             if case["one_hot"] == "full" and each.max() > 0:
                 # Who knows that one of k levels applies: var(c_j) >= |P e_j|^2 / eta^2, |P e_j|^2 = 1 - 1/k.
                 along = unit * np.sqrt(1 - 1 / len(attribute["directions"].T))
-                found["min_sd"] = min(found["min_sd"], float(along / each.max()))
-                found["min_sd_typical"] = min(found["min_sd_typical"], float(along / each.mean()))
-            found["sum_to_one"] = {
+                result["min_sd"] = min(result["min_sd"], float(along / each.max()))
+                result["min_sd_typical"] = min(result["min_sd_typical"], float(along / each.mean()))
+            result["sum_to_one"] = {
                 "eta": some(each),
                 "eta_mean": float(each.mean()),
                 "eta_max": float(each.max()),
                 "eta_over_all_records": over_all,
             }
-        out["attributes"][name] = found
+        out["attributes"][name] = result
     if "group" in case:
         column = [row[case["group"]] for row in rows]
         out["groups"] = []

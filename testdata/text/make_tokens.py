@@ -74,15 +74,15 @@ def llama2() -> Tokenizer:
 
 
 def main() -> None:
-    found = {"texts": TEXTS}
+    result = {"texts": TEXTS}
     for name, t in [("gpt2", gpt2()), ("llama2", llama2())]:
         folder = HERE / name
         folder.mkdir(exist_ok=True)
         t.save(str(folder / "tokenizer.json"), pretty=False)
-        found[name] = [t.encode(text).ids for text in TEXTS]
+        result[name] = [t.encode(text).ids for text in TEXTS]
         if name == "gpt2":
             t.model.save(str(folder))
-    (HERE / "encodings.json").write_text(json.dumps(found, ensure_ascii=True, indent=0) + "\n")
+    (HERE / "encodings.json").write_text(json.dumps(result, ensure_ascii=True, indent=0) + "\n")
 
 
 main()

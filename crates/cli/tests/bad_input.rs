@@ -50,10 +50,10 @@ fn with_earlier_results() -> Folder {
 
 /// Runs the audit of `file` with `more`, which must fail without a trace but its message.
 #[track_caller]
-fn refused(folder: &Folder, file: &str, more: &str, said: &[&str]) -> Run {
+fn refused(folder: &Folder, file: &str, more: &str, parts: &[&str]) -> Run {
     let before = folder.files("out");
     let run = folder.run(&format!("audit {file} --id id --out out {more}")).expect(2);
-    for part in said {
+    for part in parts {
         assert!(run.stderr.contains(part), "{file} {more}: no “{part}” in: {}", run.stderr);
     }
     assert_eq!(run.stdout, "", "{file} {more}");
@@ -259,10 +259,10 @@ fn tables_without_an_answer() {
         ),
     ];
     let folder = with_earlier_results();
-    for (name, text, more, said) in cases {
+    for (name, text, more, parts) in cases {
         let file = format!("{name}.csv");
         folder.write(&file, text);
-        refused(&folder, &file, more, said);
+        refused(&folder, &file, more, parts);
     }
 }
 
@@ -358,8 +358,8 @@ fn folders_that_cannot_be_written() {
     let before = folder.files("out");
     std::fs::remove_file(folder.path("out/report.html")).unwrap();
     std::fs::create_dir(folder.path("out/report.html")).unwrap();
-    let said = out("out");
-    assert!(said.contains("report.html is a folder"), "{said}");
+    let message = out("out");
+    assert!(message.contains("report.html is a folder"), "{message}");
     let after = folder.files("out");
     assert!(before.iter().filter(|(p, _)| !p.ends_with("report.html")).all(|(p, bytes)| after[p] == *bytes));
     assert_eq!(after.len(), before.len());
@@ -388,8 +388,8 @@ fn points_and_test_rows_that_do_not_fit() {
     folder.write("header.csv", "id,a,b,c,y,k\n");
     folder.write("gap.csv", cell(Some(2), 1, ""));
     for flag in ["--score", "--test"] {
-        let refused = |file: &str, said: &[&str]| {
-            refused(&folder, "ok.csv", &format!("--target y {flag} {file}"), said);
+        let refused = |file: &str, parts: &[&str]| {
+            refused(&folder, "ok.csv", &format!("--target y {flag} {file}"), parts);
         };
         refused(
             "level.csv",
@@ -421,7 +421,7 @@ fn flags_that_make_no_sense() {
         r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 23.4}"#,
     );
     folder.write("none.json", r#"{"coefficients": {"a": 1, "b": 2, "c=u": 0, "k=no": 0}, "intercept": 0}"#);
-    for (more, said) in [
+    for (more, part) in [
         ("--sigma 1 --statistic mean", "--statistic"),
         ("--target-sd a=1 --statistic mean", "--statistic"),
         ("--coefficients twice.json", "twice.json: `a` is there twice: keep one of them"),
@@ -470,7 +470,7 @@ fn flags_that_make_no_sense() {
         ("--coefficients absent.json", "absent.json: cannot read it"),
         ("--coefficients huge.json", "the loss at the given coefficients"),
     ] {
-        refused(&folder, "ok.csv", &format!("--target y {more}"), &[said]);
+        refused(&folder, "ok.csv", &format!("--target y {more}"), &[part]);
     }
     refused(
         &folder,
@@ -537,8 +537,8 @@ fn what_a_command_reads_it_neither_overwrites_nor_removes() {
     ];
     for (line, name) in lines {
         let run = folder.run(&format!("{line} --target y --id id")).expect(2);
-        let said = &run.stderr;
-        assert!(said.contains(name) && said.contains("choose another folder"), "{line}: {said}");
+        let message = &run.stderr;
+        assert!(message.contains(name) && message.contains("choose another folder"), "{line}: {message}");
         assert_eq!(folder.files("."), before, "{line}");
     }
     // What nobody reads but nobody of us wrote stays, too: only what an earlier document lists goes.

@@ -14,8 +14,8 @@ fn folder() -> Folder {
 
 const TABLE: &str = "--data p.csv --target dose --id patient --drop high,count,w --l2 0.01";
 
-fn row<'a>(found: &'a Value, name: &str, largest: bool) -> &'a Value {
-    let all = found["bounds"].as_array().expect("bounds");
+fn row<'a>(answer: &'a Value, name: &str, largest: bool) -> &'a Value {
+    let all = answer["bounds"].as_array().expect("bounds");
     let is = |b: &&Value| b["name"] == name && b["largest_distance"].as_bool().unwrap_or(false) == largest;
     all.iter().find(is).unwrap_or_else(|| panic!("no bound {name}"))
 }
@@ -43,9 +43,9 @@ fn every_record_gets_a_bound_and_attacks_stay_below() {
     let line = format!(
         "bound {TABLE} --secret vkorc1 --sigma 0.5 --sigmas 0.05,0.2,1 --attacks --holdout 0.2 --trials 20000 --out o --json"
     );
-    let found = folder.run(&line).expect(0).json();
-    assert_eq!(found, folder.json("o/bound.json"));
-    let data = &found["data"];
+    let answer = folder.run(&line).expect(0).json();
+    assert_eq!(answer, folder.json("o/bound.json"));
+    let data = &answer["data"];
     let p: Vec<f64> = data["secret"]["candidates"]
         .as_array()
         .expect("values")
@@ -56,19 +56,19 @@ fn every_record_gets_a_bound_and_attacks_stay_below() {
     assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     let largest = number(data, "/distance/max");
     let expected = guo(&p, largest, 0.5);
-    assert!((number(row(&found, "fano-theorem2", true), "/success") - expected).abs() < 1e-9);
+    assert!((number(row(&answer, "fano-theorem2", true), "/success") - expected).abs() < 1e-9);
     // One number for all is the loosest, the records' own the tighter, in every quantile.
-    let own = row(&found, "fano-theorem2", false);
+    let own = row(&answer, "fano-theorem2", false);
     assert!((number(own, "/worst/success") - expected).abs() < 1e-9);
     assert!(number(own, "/success") < expected);
-    let centre = row(&found, "best-centre", false);
+    let centre = row(&answer, "best-centre", false);
     assert!(number(centre, "/worst/success") <= number(own, "/worst/success"));
     for quantile in ["p50", "p90", "p99", "max"] {
         let at = |b: &Value| number(b, &format!("/over_records/{quantile}"));
         assert!(at(centre) <= at(own) + 1e-9, "{quantile}");
     }
     assert!(
-        found["bounds"]
+        answer["bounds"]
             .as_array()
             .expect("bounds")
             .iter()
@@ -88,7 +88,7 @@ fn every_record_gets_a_bound_and_attacks_stay_below() {
         assert!(number(at, "/epsilon_removal") > number(at, "/epsilon_secret"));
     }
     // Observed is marked as observed, bounds as bounds, in the same axes.
-    let figure = &found["figures"][0];
+    let figure = &answer["figures"][0];
     let claims = |claim: &str| {
         figure["series"].as_array().expect("series").iter().filter(|s| s["claim"] == claim).count()
     };
@@ -100,33 +100,33 @@ fn every_record_gets_a_bound_and_attacks_stay_below() {
     assert!(page.contains("easiest record") && page.contains("observed") && !page.contains("http://"));
     // The same seed gives the same numbers, whatever the threads.
     let again = folder.run(&line).expect(0).json();
-    assert_eq!(found["bounds"], again["bounds"]);
+    assert_eq!(answer["bounds"], again["bounds"]);
 }
 
 #[test]
 fn numbers_and_classes_are_secrets_too() {
     let folder = folder();
-    let found =
+    let answer =
         folder.run(&format!("bound {TABLE} --secret age --bins 3 --sigma 0.2 --json")).expect(0).json();
-    assert_eq!(found["candidates"], 3);
+    assert_eq!(answer["candidates"], 3);
     let names: Vec<&Value> =
-        found["estimation"].as_array().expect("estimates").iter().map(|e| &e["error"]["theorem"]).collect();
+        answer["estimation"].as_array().expect("estimates").iter().map(|e| &e["error"]["theorem"]).collect();
     // with the table's average information van Trees is an estimate, no bound
     assert_eq!(names, ["cramer-rao"]);
     // Logistic regression: models refitted by Newton.
     let logistic = "--data p.csv --target high --drop patient,dose,count,w --model logistic --l2 0.05";
-    let found = folder
+    let answer = folder
         .run(&format!("bound {logistic} --secret vkorc1 --sigma 0.5 --trials 2000 --json"))
         .expect(0)
         .json();
-    assert!(number(&found, "/bounds/0/success") < number(row(&found, "fano-theorem2", true), "/success"));
-    assert!(found["data"]["curve"][0]["epsilon_removal"].is_null());
+    assert!(number(&answer, "/bounds/0/success") < number(row(&answer, "fano-theorem2", true), "/success"));
+    assert!(answer["data"]["curve"][0]["epsilon_removal"].is_null());
     // A prior that is given, and one that is counted without a model.
-    let given = folder
+    let alone = folder
         .run(&format!("bound {TABLE} --secret vkorc1 --sigma 0.5 --prior 0.2,0.2,0.6 --json"))
         .expect(0)
         .json();
-    assert_eq!(number(&given, "/most_likely"), 0.6);
+    assert_eq!(number(&alone, "/most_likely"), 0.6);
     let counted = folder
         .run("bound --data p.csv --secret vkorc1 --mechanism gaussian --sigma 1 --json")
         .expect(0)
@@ -172,9 +172,9 @@ fn the_scale_of_a_secret_number_is_counted() {
     let folder = Folder::new();
     folder.write("t.csv", format!("x,z,y\n{rows}"));
     let line = "bound --data t.csv --target y --secret x --sigma 1 --l2 0.4 --trials 0 --json";
-    let found = folder.run(line).expect(0).json();
-    assert_eq!(found["data"]["scaling_given"], false);
-    let text = found["warnings"].to_string();
+    let answer = folder.run(line).expect(0).json();
+    assert_eq!(answer["data"]["scaling_given"], false);
+    let text = answer["warnings"].to_string();
     assert!(!text.contains("taken as given"), "{text}");
     let spread = |v: &[f64]| {
         let mean = v.iter().sum::<f64>() / 9.0;
@@ -193,7 +193,7 @@ fn the_scale_of_a_secret_number_is_counted() {
         let apart: f64 = one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum();
         largest = largest.max(apart.sqrt());
     }
-    assert!((number(&found, "/data/distance/max") / largest - 1.0).abs() < 1e-9, "{largest}");
+    assert!((number(&answer, "/data/distance/max") / largest - 1.0).abs() < 1e-9, "{largest}");
     // Without an intercept nothing takes a moved mean up: that is said.
     let plain = folder.run(&format!("{line} --no-intercept")).expect(0).json();
     assert_eq!(plain["data"]["scaling_given"], true);
@@ -230,11 +230,11 @@ fn calibration_on_a_table_meets_its_target_from_the_safe_side_and_says_what_it_c
         let line = format!("calibrate {TABLE} --success 0.5 --secret vkorc1 --over {over} --json");
         let sigma = number(&folder.run(&line).expect(0).json(), "/sigma");
         let best = |sigma: f64| {
-            let found = folder
+            let answer = folder
                 .run(&format!("bound {TABLE} --secret vkorc1 --sigma {sigma} --trials 0 --json"))
                 .expect(0)
                 .json();
-            let all = found["bounds"].as_array().expect("bounds");
+            let all = answer["bounds"].as_array().expect("bounds");
             all.iter().filter_map(|b| b.pointer(pointer).and_then(Value::as_f64)).fold(1.0, f64::min)
         };
         assert!(best(sigma) <= 0.5 && best(0.999 * sigma) > 0.5, "{over} {sigma}");
@@ -292,7 +292,7 @@ fn bad_questions_about_tables_are_refused_with_advice() {
     let folder = folder();
     folder.write("e.csv", "1,0\n0,1\n0,x\n");
     folder.write("e2.json", "[[1, 0], [0]]");
-    for (line, said) in [
+    for (line, part) in [
         (format!("bound {TABLE} --sigma 1"), "--secret"),
         (format!("bound {TABLE} --secret vkorc1"), ""),
         (format!("bound {TABLE} --secret nothing --sigma 1"), "vkorc1"),
@@ -313,13 +313,13 @@ fn bad_questions_about_tables_are_refused_with_advice() {
         (format!("audit p.csv {} --secret nothing", TABLE.replace("--data p.csv ", "")), "--secret"),
     ] {
         let run = folder.run(&line);
-        if said.is_empty() {
+        if part.is_empty() {
             // Without a noise there is a curve over the default ones.
             assert_eq!(run.code, 0, "{line}: {}", run.stderr);
             continue;
         }
         assert_eq!(run.code, 2, "{line}: {} {}", run.stderr, run.stdout);
-        assert!(run.stderr.contains(said), "{line}: {}", run.stderr);
+        assert!(run.stderr.contains(part), "{line}: {}", run.stderr);
         assert!(run.stdout.is_empty(), "{line}");
     }
 }

@@ -67,11 +67,11 @@ fn tables_sort_and_filter() {
     folder.write("demo/read.html", page.replace("</body>", reader));
     let opened = open(browser, &folder.path("profile"), &folder.path("demo/read.html"));
     let document = String::from_utf8_lossy(&opened.stdout);
-    let said =
+    let outcome =
         document.split("data-said=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-    assert!(!said.contains("NOT"), "{said}");
-    assert!(said.matches("ordered").count() >= 10, "{said}");
-    assert!(said.contains("filtered"), "{said}");
+    assert!(!outcome.contains("NOT"), "{outcome}");
+    assert!(outcome.matches("ordered").count() >= 10, "{outcome}");
+    assert!(outcome.contains("filtered"), "{outcome}");
 }
 
 #[test]

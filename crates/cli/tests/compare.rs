@@ -111,7 +111,7 @@ fn records_come_and_go_and_results_stand_in_columns() {
     assert_eq!(c["results"].as_array().unwrap().len(), 3);
     let row = &c["sections"][1]["rows"][0];
     assert_eq!(row["values"].as_array().unwrap().len(), 3);
-    let counts = |i: usize, what: &str| c["records"][i][what].as_u64().unwrap();
+    let counts = |i: usize, kind: &str| c["records"][i][kind].as_u64().unwrap();
     let n = |name: &str| folder.json(&format!("{name}/audit.json"))["n"].as_u64().unwrap();
     assert_eq!((counts(0, "matched"), counts(0, "gone")), (n("quiet"), 0));
     assert_eq!(counts(1, "matched") + counts(1, "gone"), n("quiet"));
@@ -376,8 +376,8 @@ fn every_kind_of_result_can_be_compared() {
     assert!(run.stderr.contains("its δ is `1×10⁻⁶`, there it is `1×10⁻⁵`"), "{}", run.stderr);
     for (name, epsilon) in [("strict", 1), ("lax", 8)] {
         let line = "calibrate --delta 1e-5 --rate 0.1 --steps 10 --adjacency add-remove --json";
-        let found = folder.run(&format!("{line} --epsilon {epsilon}")).expect(0).stdout;
-        folder.write(&format!("{name}.json"), found);
+        let json = folder.run(&format!("{line} --epsilon {epsilon}")).expect(0).stdout;
+        folder.write(&format!("{name}.json"), json);
     }
     let c = folder.run("compare strict.json lax.json --json --fail-on regression").expect(1).json();
     assert_eq!((&c["kind"], &c["results"][0]["colour"]), (&"calibrate".into(), &"green".into()));

@@ -40,7 +40,7 @@ fn an_audit_moved_to_a_noise_is_the_audit_at_that_noise() {
     folder.run(&format!("audit {DIALS} --sigma 0.21 --releases 3 --out b --quiet")).expect(0);
     let (there, here) =
         (audit_at(&audit(&folder, "a/audit.json"), 0.21, 3).unwrap(), audit(&folder, "b/audit.json"));
-    let near = |a: f64, b: f64, what: &str| assert!((a - b).abs() <= 1e-6 * b.abs(), "{what}: {a} {b}");
+    let near = |a: f64, b: f64, subject: &str| assert!((a - b).abs() <= 1e-6 * b.abs(), "{subject}: {a} {b}");
     near(there.records.eta.max, here.records.eta.max, "largest η");
     near(there.records.eta.p50, here.records.eta.p50, "median η");
     near(there.records.min_mse.value, here.records.min_mse.value, "error of a record");
@@ -156,8 +156,8 @@ fn what_is_chosen_anywhere_is_chosen_everywhere() {
     // A dot by keys, a ring by the pointer: one record.
     page.eval("document.querySelector('#loss .cursor').focus()");
     page.key("ArrowRight");
-    let said = page.eval("document.activeElement.getAttribute('aria-label')");
-    let id = said.as_str().unwrap().split([' ', ',', ':']).nth(1).unwrap().to_owned();
+    let label = page.eval("document.activeElement.getAttribute('aria-label')");
+    let id = label.as_str().unwrap().split([' ', ',', ':']).nth(1).unwrap().to_owned();
     page.key("Enter");
     assert_eq!(page.text(".chips .chip"), format!("record {id} ×"));
     assert!(page.text("[data-explore=status]").starts_with("1 of "));
@@ -224,10 +224,10 @@ fn the_slider_moves_every_number_and_the_command_runs() {
     drop(page);
     let command = command.strip_prefix("leakscope ").unwrap().replace('\'', "");
     let run = folder.command(command.split_whitespace()).current_dir(folder.path("demo")).output().unwrap();
-    let said = String::from_utf8_lossy(&run.stderr);
+    let message = String::from_utf8_lossy(&run.stderr);
     assert!(
         run.status.code().is_some_and(|c| c <= 1) && folder.path("demo/release/release-1").is_dir(),
-        "{command}: {said}"
+        "{command}: {message}"
     );
 }
 
@@ -413,14 +413,14 @@ fn what_does_not_follow_says_so() {
     assert_eq!(page.eval(remark), "");
     let own = audit(&folder, "a/audit.json");
     page.dial(3.5, 2);
-    let said = page.eval(remark);
-    let said = said.as_str().unwrap();
-    assert!(said.contains("The rest of this card is as audited, at σ = 0.5."), "{said}");
+    let sentence = page.eval(remark);
+    let sentence = sentence.as_str().unwrap();
+    assert!(sentence.contains("The rest of this card is as audited, at σ = 0.5."), "{sentence}");
     // At the nearest noise on its curve, as an audit moved there has it.
     let moved = audit_at(&own, 3.5, 2).unwrap().secret.unwrap();
     let easiest = moved.bounds.iter().filter_map(|b| b.worst).map(|w| w.success).min_by(f64::total_cmp);
     let share = leakscope_report::format::share_at_most(easiest.unwrap_or(moved.bounds[0].success));
-    assert!(said.contains(&format!("in more than {share} of cases")), "{share}: {said}");
+    assert!(sentence.contains(&format!("in more than {share} of cases")), "{share}: {sentence}");
     let greyed = "document.querySelector('#secret').classList.contains('kept')";
     assert_eq!(page.eval(greyed), true);
     page.click("[data-dial=reset]");

@@ -89,19 +89,19 @@ fn too_little_noise_is_told_from_what_no_noise_hides() {
         "flowers.csv --target kind --model softmax --l2 0.01 --sigma 0.001",
         "outlier.csv --target ill --model logistic --l2 1e-6 --sigma 0.1",
     ] {
-        let said = flat(&folder.run(&format!("audit {line}")).expect(0).stdout);
+        let text = flat(&folder.run(&format!("audit {line}")).expect(0).stdout);
         assert!(
-            said.contains("NOT PROTECTED Somebody") && said.contains("times as much), would bring that to"),
-            "{said}"
+            text.contains("NOT PROTECTED Somebody") && text.contains("times as much), would bring that to"),
+            "{text}"
         );
         for wrong in ["read off", "beyond counting", "No noise of any size", "not settled"] {
-            assert!(!said.contains(wrong), "{wrong}: {said}");
+            assert!(!text.contains(wrong), "{wrong}: {text}");
         }
     }
     // The same with the advised noise is calm.
     let line = "audit flowers.csv --target kind --model softmax --l2 0.01 --sigma";
-    let said = flat(&folder.run(&format!("{line} 0.001")).expect(0).stdout);
-    let sigma = said.split_once("σ = ").unwrap().1;
+    let text = flat(&folder.run(&format!("{line} 0.001")).expect(0).stdout);
+    let sigma = text.split_once("σ = ").unwrap().1;
     let sigma = sigma.rsplit_once("σ = ").map_or(sigma, |s| s.1).split_once(',').unwrap().0.to_owned();
     let then = flat(&folder.run(&format!("{line} {sigma}")).expect(0).stdout);
     assert!(then.contains("PROTECTED AT THIS NOISE"), "{sigma}: {then}");
@@ -115,10 +115,10 @@ fn what_the_budget_leaves_open_is_not_settled_and_never_read_off() {
     let line =
         "audit flowers.csv --target kind --model softmax --l2 0.0001 --sigma 300 --tell-budget 0.1 --out out";
     let run = folder.run(line).expect(0);
-    let said = flat(&run.stdout);
-    assert!(said.contains("NOT SHOWN TO BE PROTECTED"), "{said}");
-    assert!(said.contains("was not settled within the budget") && said.contains("--tell-budget"), "{said}");
-    assert!(!said.contains("read off"), "{said}");
+    let text = flat(&run.stdout);
+    assert!(text.contains("NOT SHOWN TO BE PROTECTED"), "{text}");
+    assert!(text.contains("was not settled within the budget") && text.contains("--tell-budget"), "{text}");
+    assert!(!text.contains("read off"), "{text}");
     assert_eq!(run.stdout, folder.run(line).expect(0).stdout);
     let page = folder.read("out/report.html");
     assert_eq!(colour(&page), "care");
@@ -133,8 +133,8 @@ fn what_the_budget_leaves_open_is_not_settled_and_never_read_off() {
     // A release of the same is not passed on, and says why.
     let release =
         "release flowers.csv --target kind --model softmax --l2 0.0001 --sigma 300 --tell-budget 0.1 --out r";
-    let said = folder.run(release).expect(1).stdout;
-    assert!(said.contains("not settled within the budget") && !said.contains("read off: "), "{said}");
+    let text = folder.run(release).expect(1).stdout;
+    assert!(text.contains("not settled within the budget") && !text.contains("read off: "), "{text}");
     assert_eq!(colour(&folder.read("r/private/release-1.html")), "bad");
 }
 
@@ -143,7 +143,7 @@ fn what_the_budget_leaves_open_is_not_settled_and_never_read_off() {
 fn what_no_noise_hides_is_named_with_its_remedy() {
     let folder = Folder::new();
     cities(&folder, 10);
-    let said = folder.run("release cities.csv --target y --sigma 8 --out levels").expect(1).stdout;
+    let text = folder.run("release cities.csv --target y --sigma 8 --out levels").expect(1).stdout;
     for right in [
         "Released with something that no noise hides",
         "city C or",
@@ -153,22 +153,22 @@ fn what_no_noise_hides_is_named_with_its_remedy() {
         "--schema",
         "--min-level-count",
     ] {
-        assert!(said.contains(right), "{right}: {said}");
+        assert!(text.contains(right), "{right}: {text}");
     }
-    assert!(!said.contains("several times the noise"), "{said}");
+    assert!(!text.contains("several times the noise"), "{text}");
     // With the list given, the same noise does.
     folder.write("levels.json", r#"{"city": ["A", "B", "C", "D"]}"#);
     folder.run("release cities.csv --target y --l2 0.1 --sigma 8 --levels levels.json --bounds age=0..128 --out given").expect(0);
     outlier(&folder);
-    let said = folder
+    let text = folder
         .run("release outlier.csv --target ill --model logistic --l2 0.01 --sigma 8 --out units")
         .expect(1)
         .stdout;
     assert!(
-        said.contains("The unit of income was read off the data") && said.contains("in record 1"),
-        "{said}"
+        text.contains("The unit of income was read off the data") && text.contains("in record 1"),
+        "{text}"
     );
-    assert!(said.contains("--bounds"), "{said}");
+    assert!(text.contains("--bounds"), "{text}");
     // The page is for everybody: nothing of what was found, and nothing of why.
     let page = words(&folder.read("units/release-1/report.html"));
     assert!(page.contains("stays with its owner") && !page.contains("too little noise"), "{page}");
@@ -252,17 +252,17 @@ fn options_are_spelled_as_the_command_line_has_them() {
     let run = folder.run("audit t.csv --target y --l2 0.1 --tell-budget 0 --out out").expect(0);
     let (page, json) = (folder.read("out/report.html"), folder.read("out/audit.json"));
     // On the page names are set as code, without back ticks.
-    let as_named = |said: &str, name: &str, rest: &str| {
-        said.contains(&format!("`{name}` {rest}")) || said.contains(&format!(" {name} {rest}"))
+    let as_named = |text: &str, name: &str, rest: &str| {
+        text.contains(&format!("`{name}` {rest}")) || text.contains(&format!(" {name} {rest}"))
     };
-    for said in [words(&page), flat(&run.stdout)] {
-        assert!(!said.contains('⟨') && !said.contains("`id`") && !said.contains("`tell_budget`"), "{said}");
-        assert!(said.contains("--id") && said.contains("--drop"), "{said}");
+    for text in [words(&page), flat(&run.stdout)] {
+        assert!(!text.contains('⟨') && !text.contains("`id`") && !text.contains("`tell_budget`"), "{text}");
+        assert!(text.contains("--id") && text.contains("--drop"), "{text}");
         // Names of identifiers and dates in several orders are remarked on; answers with "no" are not.
-        assert!(as_named(&said, "Patient No", "is named like an identifier"), "{said}");
+        assert!(as_named(&text, "Patient No", "is named like an identifier"), "{text}");
         assert!(
-            said.contains("differs from row to row") && !as_named(&said, "patient_no_no", "is named"),
-            "{said}"
+            text.contains("differs from row to row") && !as_named(&text, "patient_no_no", "is named"),
+            "{text}"
         );
     }
     assert!(words(&page).contains("--tell-budget"));
@@ -296,8 +296,8 @@ fn tiny_and_huge_numbers_are_short() {
         assert!(!both.contains(&zeros), "{line}: {both}");
     }
     for page in ["audit/report.html", "out/release-1/report.html"] {
-        let said = words(&folder.read(page));
-        assert!(!said.contains(&zeros), "{page}: {said}");
+        let text = words(&folder.read(page));
+        assert!(!text.contains(&zeros), "{page}: {text}");
     }
 }
 
@@ -337,9 +337,9 @@ fn a_release_is_withdrawn_and_the_budget_is_there_again() {
 fn missing_values_are_advised_on_by_what_can_be_done() {
     let folder = Folder::new();
     folder.write("t.csv", "a,b,y\n1,2,3\n,2,4\n3,1,5\n4,2,2\n");
-    let said = folder.run("release t.csv --target y --sigma 1 --out out").expect(2).stderr;
-    assert!(said.contains("--missing drop"), "{said}");
-    assert!(said.contains("where nothing is released also --missing mean"), "{said}");
+    let text = folder.run("release t.csv --target y --sigma 1 --out out").expect(2).stderr;
+    assert!(text.contains("--missing drop"), "{text}");
+    assert!(text.contains("where nothing is released also --missing mean"), "{text}");
 }
 
 /// After a release that told too much, a second one names it, and no σ; what its advice says ends calm.
@@ -351,17 +351,17 @@ fn a_release_that_told_too_much_is_named_by_the_next() {
     let line =
         "release cities.csv --target y --l2 0.1 --bounds age=0..128 --levels levels.json --out out --sigma";
     folder.run(&format!("{line} 0.02")).expect(1);
-    let said = flat(&folder.run(&format!("{line} 8")).expect(1).stdout);
+    let text = flat(&folder.run(&format!("{line} 8")).expect(1).stdout);
     assert!(
-        said.contains("No noise on this one holds the limit: release-1 told too much before it"),
-        "{said}"
+        text.contains("No noise on this one holds the limit: release-1 told too much before it"),
+        "{text}"
     );
-    assert!(!said.contains("would have kept"), "{said}");
+    assert!(!text.contains("would have kept"), "{text}");
     for k in ["1", "2"] {
         folder.command(["withdraw", "out", k, "--reason", "kept on this disk"]).output().unwrap();
     }
-    let said = folder.run(&format!("{line} 8")).expect(0).stdout;
-    assert!(said.contains("Released with noise that protects"), "{said}");
+    let text = folder.run(&format!("{line} 8")).expect(0).stdout;
+    assert!(text.contains("Released with noise that protects"), "{text}");
     // An argument that is wrong is called by its name.
     let wrong = folder.command(["withdraw", "out", "9", "--reason", "x"]).output().unwrap();
     let wrong = String::from_utf8_lossy(&wrong.stderr).into_owned();
@@ -383,12 +383,12 @@ fn stricter_targets_end_within_the_limit() {
     ];
     for (k, start) in starts.iter().enumerate() {
         let run = folder.run(&format!("{line} {start} --out a{k}")).expect_released();
-        let said = flat(&run.stdout);
+        let text = flat(&run.stdout);
         assert!(
-            said.contains("times as strict bring that to 60% or less") && said.contains("leakscope withdraw"),
-            "{said}"
+            text.contains("times as strict bring that to 60% or less") && text.contains("leakscope withdraw"),
+            "{text}"
         );
-        let with = said
+        let with = text
             .split("release again with ")
             .nth(1)
             .unwrap()
@@ -412,22 +412,22 @@ fn what_is_refused_leaves_nothing() {
     cities(&folder, 60);
     folder.run("release cities.csv --target nope --sigma 8 --out out").expect(2);
     assert!(!folder.path("out").exists());
-    let said = folder.run("audit cities.csv --target y --sigma much").expect(2).stderr;
-    assert!(said.contains("--sigma") && said.contains("expected a number"), "{said}");
-    let said = folder.run("reproduce").expect(2).stderr;
-    assert!(said.contains("reproduce --list"), "{said}");
-    let said = folder.run("bound --mechanism gaussian --prior 0.5,0.6 --sigma 1").expect(2).stderr;
-    assert!(said.contains("--prior"), "{said}");
+    let text = folder.run("audit cities.csv --target y --sigma much").expect(2).stderr;
+    assert!(text.contains("--sigma") && text.contains("expected a number"), "{text}");
+    let text = folder.run("reproduce").expect(2).stderr;
+    assert!(text.contains("reproduce --list"), "{text}");
+    let text = folder.run("bound --mechanism gaussian --prior 0.5,0.6 --sigma 1").expect(2).stderr;
+    assert!(text.contains("--prior"), "{text}");
     folder.write("draft.json", folder.run("schema cities.csv").expect(0).stdout);
-    let said =
+    let text =
         folder.run("release cities.csv --target y --sigma 8 --schema draft.json --out out").expect(2).stderr;
-    assert!(said.contains("--schema") && said.contains("draft"), "{said}");
-    let said = folder.run("audit cities.csv --target y --sigma 8 --schema draft.json").expect(0);
-    assert!(flat(&said.stdout).contains("The schema is a draft"), "{}", said.stdout);
+    assert!(text.contains("--schema") && text.contains("draft"), "{text}");
+    let text = folder.run("audit cities.csv --target y --sigma 8 --schema draft.json").expect(0);
+    assert!(flat(&text.stdout).contains("The schema is a draft"), "{}", text.stdout);
     folder.write("holes.csv", "a,hollow,y\n1,,2\n2,,\n3,,1\n4,,3\n5,,4\n");
-    let said = folder.run("audit holes.csv --target y --sigma 1").expect(2).stderr;
-    assert!(said.contains("--drop hollow") && said.contains("Nothing is filled in for `y`"), "{said}");
-    assert!(!said.contains("--missing mean"), "{said}");
+    let text = folder.run("audit holes.csv --target y --sigma 1").expect(2).stderr;
+    assert!(text.contains("--drop hollow") && text.contains("Nothing is filled in for `y`"), "{text}");
+    assert!(!text.contains("--missing mean"), "{text}");
 }
 
 /// A page that is red says so on the terminal.
@@ -447,10 +447,10 @@ fn every_command_on_a_table_ends_with_its_verdict() {
         ),
         ("account --sigma 0.1 --delta 1e-5", "Easy to say who took part"),
     ] {
-        let said = folder.run(line).expect(0).stdout;
-        assert!(said.lines().next().is_some_and(|first| first.contains(headline)), "{line}: {said}");
+        let text = folder.run(line).expect(0).stdout;
+        assert!(text.lines().next().is_some_and(|first| first.contains(headline)), "{line}: {text}");
         // An attack's table is long: the verdict stands at its end too.
-        let last = said.lines().last().unwrap_or_default();
-        assert!(!line.starts_with("attack") || last == format!("Verdict: {headline} (red)."), "{said}");
+        let last = text.lines().last().unwrap_or_default();
+        assert!(!line.starts_with("attack") || last == format!("Verdict: {headline} (red)."), "{text}");
     }
 }

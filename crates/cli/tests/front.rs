@@ -214,10 +214,10 @@ fn options_have_one_name_and_answer_to_their_old_ones() {
 #[test]
 fn devices_are_a_document() {
     let folder = Folder::new();
-    let found = folder.run("devices --json").expect(0).json();
-    assert_eq!(found["schema"], "leakscope.devices/1");
-    assert!(found["cpu"]["threads"].as_u64().unwrap() > 0);
-    assert!(found["gpus"].is_array());
+    let answer = folder.run("devices --json").expect(0).json();
+    assert_eq!(answer["schema"], "leakscope.devices/1");
+    assert!(answer["cpu"]["threads"].as_u64().unwrap() > 0);
+    assert!(answer["gpus"].is_array());
 }
 
 /// A page's text as it reads, without markup and in one line.
@@ -264,13 +264,13 @@ fn terminal_and_page_show_the_same_digits() {
         ),
     ] {
         let run = folder.run(&line).expect(0);
-        let said = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         let page = folder.read(page);
         for sentence in verdict(&page) {
             for number in numbers(&sentence) {
                 assert!(
-                    numbers(&said).contains(&number),
-                    "{line}: {number} of “{sentence}” is not in {said}"
+                    numbers(&text).contains(&number),
+                    "{line}: {number} of “{sentence}” is not in {text}"
                 );
             }
         }

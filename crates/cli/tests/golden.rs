@@ -10,13 +10,13 @@ use serde_json::Value;
 const TOLERANCE: f64 = 1e-9;
 
 #[track_caller]
-fn compare(found: &Value, expected: &Value, names: &[&str], what: &str) {
+fn compare(actual: &Value, expected: &Value, names: &[&str], subject: &str) {
     for name in names {
         if let Some(expected) = expected.get(*name) {
             // A bound is a number with its theorem.
-            let found = found[*name].get("value").unwrap_or(&found[*name]);
-            let found = found.as_f64().unwrap_or_else(|| panic!("{what}: no {name}"));
-            assert_close(found, expected.as_f64().unwrap(), TOLERANCE, &format!("{what}, {name}"));
+            let actual = actual[*name].get("value").unwrap_or(&actual[*name]);
+            let actual = actual.as_f64().unwrap_or_else(|| panic!("{subject}: no {name}"));
+            assert_close(actual, expected.as_f64().unwrap(), TOLERANCE, &format!("{subject}, {name}"));
         }
     }
 }
@@ -56,8 +56,8 @@ fn audits_agree_with_dense_jacobians() {
         let coefficients = case["coefficients"].as_object().unwrap();
         assert_eq!(audit["model"]["coefficients"].as_object().unwrap().len(), coefficients.len(), "{name}");
         for (column, expected) in coefficients {
-            let found = audit["model"]["coefficients"][column].as_f64().unwrap();
-            assert_close(found, expected.as_f64().unwrap(), TOLERANCE, &format!("{name}, {column}"));
+            let actual = audit["model"]["coefficients"][column].as_f64().unwrap();
+            assert_close(actual, expected.as_f64().unwrap(), TOLERANCE, &format!("{name}, {column}"));
         }
         compare(
             &audit["records"]["eta"],
@@ -71,9 +71,9 @@ fn audits_agree_with_dense_jacobians() {
         assert_eq!(records.len(), rows as usize, "{name}");
         let column = |column: &str, expected: &Value| {
             for (record, expected) in records.iter().step_by(every).zip(expected.as_array().unwrap()) {
-                let what = format!("{name}, {column} of {}", record["patient"]);
-                let found: f64 = record[column].parse().unwrap();
-                assert_close(found, expected.as_f64().unwrap(), TOLERANCE, &what);
+                let subject = format!("{name}, {column} of {}", record["patient"]);
+                let actual: f64 = record[column].parse().unwrap();
+                assert_close(actual, expected.as_f64().unwrap(), TOLERANCE, &subject);
             }
         };
         for measure in ["eta", "dfil", "loss", "gradient_norm"] {
@@ -82,22 +82,22 @@ fn audits_agree_with_dense_jacobians() {
         let attributes = case["attributes"].as_object().unwrap();
         assert_eq!(audit["attributes"].as_array().unwrap().len(), attributes.len(), "{name}");
         for (a, expected) in attributes {
-            let found = attribute(&audit, a);
-            let what = format!("{name}, {a}");
+            let actual = attribute(&audit, a);
+            let subject = format!("{name}, {a}");
             let whole = ["eta_mean", "eta_max", "eta_over_all_records", "min_sd", "min_sd_typical"];
-            compare(found, expected, &whole, &what);
-            compare(found, expected, &["population_sd", "min_rmse_with_prior"], &what);
+            compare(actual, expected, &whole, &subject);
+            compare(actual, expected, &["population_sd", "min_rmse_with_prior"], &subject);
             column(&format!("eta_{a}"), &expected["eta"]);
             if let Some(constrained) = expected.get("sum_to_one") {
-                compare(&found["sum_to_one"], constrained, &whole[..3], &format!("{what}, sum to one"));
+                compare(&actual["sum_to_one"], constrained, &whole[..3], &format!("{subject}, sum to one"));
                 column(&format!("eta_{a}_sum_to_one"), &constrained["eta"]);
             }
         }
         let groups = case.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
         assert_eq!(audit["groups"].as_array().unwrap().len(), groups.len(), "{name}");
-        for (found, expected) in audit["groups"].as_array().unwrap().iter().zip(&groups) {
-            assert_eq!((&found["name"], &found["n"]), (&expected["name"], &expected["n"]), "{name}");
-            compare(found, expected, &["eta", "eta_mean", "eta_median", "eta_max"], name);
+        for (actual, expected) in audit["groups"].as_array().unwrap().iter().zip(&groups) {
+            assert_eq!((&actual["name"], &actual["n"]), (&expected["name"], &expected["n"]), "{name}");
+            compare(actual, expected, &["eta", "eta_mean", "eta_median", "eta_max"], name);
         }
     }
 }

@@ -12,8 +12,8 @@ struct Place {
 
 /// Whether there is an answer; a release whose page is red has one too, and exits with 1.
 fn answered(output: &Output) -> bool {
-    let said = String::from_utf8_lossy(&output.stderr);
-    output.status.success() || (output.status.code() == Some(1) && said.contains("this release is red"))
+    let message = String::from_utf8_lossy(&output.stderr);
+    output.status.success() || (output.status.code() == Some(1) && message.contains("this release is red"))
 }
 
 impl Place {
@@ -47,10 +47,10 @@ impl Place {
     /// Runs a line that must fail with a code, and gives what it said.
     fn refused(&self, line: &str, code: i32) -> String {
         let output = self.run(line);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{line}: {said}");
-        assert!(!said.contains("panicked"), "{line}: {said}");
-        said
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{line}: {message}");
+        assert!(!message.contains("panicked"), "{line}: {message}");
+        message
     }
 }
 
@@ -68,14 +68,14 @@ fn is_private(path: &Path) -> bool {
 #[test]
 fn balance_equalises_and_writes_weights_model_and_page() {
     let place = Place::new();
-    let found = place.json(&format!("balance {MODEL} --holdout 0.2 --seed 4 --out out --format csv"));
-    let steps = &found["iterations"];
+    let answer = place.json(&format!("balance {MODEL} --holdout 0.2 --seed 4 --out out --format csv"));
+    let steps = &answer["iterations"];
     for key in ["eta_mean", "eta_std", "eta_max", "train_score", "test_score"] {
         assert_eq!(numbers(steps, key).len(), 11, "{key}");
     }
     let (mean, std) = (numbers(steps, "eta_mean"), numbers(steps, "eta_std"));
     assert!(std[0] / mean[0] > 0.2 && std[10] / mean[10] < 0.02, "{std:?}");
-    assert_eq!(found["comparisons"][0]["variant"], "unweighted");
+    assert_eq!(answer["comparisons"][0]["variant"], "unweighted");
     let weights = std::fs::read_to_string(place.path("out/weights.csv")).unwrap();
     assert!(weights.starts_with("patient,weight,eta_before,eta,eta_unweighted\n"), "{}", &weights[..80]);
     let column: Vec<f64> =
@@ -170,29 +170,29 @@ fn drop_first_gives_what_drop_last_gives_of_reversed_levels() {
 fn balance_of_an_attribute_accelerated_shows_the_published_one_beside_it() {
     let place = Place::new();
     let line = format!("balance {MODEL} --attribute race --update accelerated --iterations 14");
-    let found = place.json(&line);
+    let answer = place.json(&line);
     let published =
-        found["comparisons"].as_array().unwrap().iter().find(|c| c["variant"] == "weighted").unwrap();
+        answer["comparisons"].as_array().unwrap().iter().find(|c| c["variant"] == "weighted").unwrap();
     let spread = |steps: &Value| {
         let (mean, std) = (numbers(steps, "eta_mean"), numbers(steps, "eta_std"));
         std.last().unwrap() / mean.last().unwrap()
     };
-    assert!(spread(&found["iterations"]) < 0.3 * spread(&published["iterations"]));
+    assert!(spread(&answer["iterations"]) < 0.3 * spread(&published["iterations"]));
     assert_eq!(published["update"], "published");
 }
 
 #[test]
 fn an_unweighted_balance_says_that_it_does_not_converge_and_keeps_the_best() {
     let place = Place::new();
-    let found = place.json(&format!("balance {MODEL} --variant unweighted --iterations 200"));
-    assert_eq!(found["stopped"], "vanished");
-    assert!(found["warnings"][0].as_str().unwrap().contains("min_weight"));
+    let answer = place.json(&format!("balance {MODEL} --variant unweighted --iterations 200"));
+    assert_eq!(answer["stopped"], "vanished");
+    assert!(answer["warnings"][0].as_str().unwrap().contains("min_weight"));
     let (mean, std) = (
-        numbers(&found["iterations"], "eta_unweighted_mean"),
-        numbers(&found["iterations"], "eta_unweighted_std"),
+        numbers(&answer["iterations"], "eta_unweighted_mean"),
+        numbers(&answer["iterations"], "eta_unweighted_std"),
     );
     let spreads: Vec<f64> = std.iter().zip(&mean).map(|(s, m)| s / m).collect();
-    let best = found["best"].as_u64().unwrap() as usize;
+    let best = answer["best"].as_u64().unwrap() as usize;
     assert!(spreads.iter().all(|s| *s >= spreads[best]));
 }
 
@@ -202,8 +202,8 @@ fn attacks_report_what_the_issue_names_and_repeat_with_their_seed() {
     let line = format!(
         "attack {MODEL} --secret race --sigmas 1e-6,0.01,100 --trials 20 --seed 9 --balance 5 --holdout 0.2"
     );
-    let found = place.json(&format!("{line} --out out"));
-    let results = found["results"].as_array().unwrap();
+    let answer = place.json(&format!("{line} --out out"));
+    let results = answer["results"].as_array().unwrap();
     assert_eq!(results.len(), 12);
     let at = |attack: &str, sigma: f64| {
         results.iter().find(|r| r["attack"] == attack && r["sigma"].as_f64() == Some(sigma)).unwrap()
@@ -213,13 +213,13 @@ fn attacks_report_what_the_issue_names_and_repeat_with_their_seed() {
         assert!(of("ci_low") <= of("accuracy") && of("accuracy") <= of("ci_high"));
         assert!(of("advantage") <= 1.0 && (0.0..=1.0).contains(&of("ci_low")) && of("ci_high") <= 1.0);
     }
-    let baseline = found["baseline"]["accuracy"].as_f64().unwrap();
+    let baseline = answer["baseline"]["accuracy"].as_f64().unwrap();
     assert!(at("white-box", 1e-6)["accuracy"].as_f64().unwrap() > 0.99);
     assert!((at("white-box-prior", 100.0)["accuracy"].as_f64().unwrap() - baseline).abs() < 0.01);
-    assert_eq!(found["results_balanced"].as_array().unwrap().len(), 12);
-    assert_eq!(found["deciles"].as_array().unwrap().len(), 3 * 10 * 2);
+    assert_eq!(answer["results_balanced"].as_array().unwrap().len(), 12);
+    assert_eq!(answer["deciles"].as_array().unwrap().len(), 3 * 10 * 2);
     let again = place.json(&line);
-    assert_eq!(found["results"], again["results"]);
+    assert_eq!(answer["results"], again["results"]);
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
     assert!(page.contains("kind observed") && page.contains("no guarantee") && !page.contains("NaN"));
     assert!(!page.contains("kind proved"));
@@ -228,9 +228,9 @@ fn attacks_report_what_the_issue_names_and_repeat_with_their_seed() {
 #[test]
 fn numbers_are_secrets_in_bins_and_logistic_models_are_attacked_too() {
     let place = Place::new();
-    let found =
+    let answer =
         place.json(&format!("attack {MODEL} --secret age --bins 3 --sigmas 1e-5 --trials 3 --seed 1"));
-    assert_eq!(found["secret"]["candidates"].as_array().unwrap().len(), 3);
+    assert_eq!(answer["secret"]["candidates"].as_array().unwrap().len(), 3);
     let mut table = "x,colour,y\n".to_owned();
     for i in 0..150_u64 {
         let noise = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
@@ -240,12 +240,12 @@ fn numbers_are_secrets_in_bins_and_logistic_models_are_attacked_too() {
     }
     place.write("colours.csv", &table);
     let line = "attack colours.csv --target y --model logistic --l2 0.05 --secret colour --sigmas 1e-7 --trials 2 --seed 1";
-    let found = place.json(line);
-    for r in found["results"].as_array().unwrap().iter().filter(|r| r["attack"] != "black-box") {
+    let answer = place.json(line);
+    for r in answer["results"].as_array().unwrap().iter().filter(|r| r["attack"] != "black-box") {
         assert!(r["accuracy"].as_f64().unwrap() > 0.9, "{r}");
     }
-    let found = place.json(&format!("{line} --candidates red,blue"));
-    assert!(found["left_out"].as_u64().unwrap() > 0);
+    let answer = place.json(&format!("{line} --candidates red,blue"));
+    assert!(answer["left_out"].as_u64().unwrap() > 0);
 }
 
 #[test]
@@ -284,8 +284,8 @@ fn bad_input_is_answered_in_words() {
         ("release flat.csv --target y --l2 0.1 --sigma -1 --out o", "--sigma"),
         ("release flat.csv --target y --l2 0.1 --sigma 1 --budget-eta 0 --out o", "--budget-eta"),
     ] {
-        let said = place.refused(line, 2);
-        assert!(said.contains(part), "{line}: {said}");
+        let message = place.refused(line, 2);
+        assert!(message.contains(part), "{line}: {message}");
     }
     assert!(!place.path("o/model.json").exists() && !place.path("o/ledger.json").exists());
 }
@@ -331,8 +331,8 @@ fn releases_add_up_in_the_ledger_and_stop_at_the_budget() {
         (&format!("release {MODEL} --target-eta 0.1 --out out"), 1),
         (&format!("release {MODEL} --target-eta 0.1 --budget-eta 9 --out out"), 2),
     ] {
-        let said = place.refused(line, code);
-        assert!(said.contains("budget"), "{said}");
+        let message = place.refused(line, code);
+        assert!(message.contains("budget"), "{message}");
     }
     assert!(!place.path("out/release-3").exists());
     let ledger: Value =
@@ -380,14 +380,14 @@ fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() 
     place.json(&format!("release {MODEL} --sigma 1 --out out"));
     std::fs::write(place.path("other.csv"), leakscope_papers::patients::table(5, 200)).unwrap();
     let ledger = std::fs::read(place.path("out/private/ledger.json")).unwrap();
-    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
-    assert!(said.contains("other data"), "{said}");
+    let message = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
+    assert!(message.contains("other data"), "{message}");
     assert_eq!(std::fs::read(place.path("out/private/ledger.json")).unwrap(), ledger);
     // The owner may say that the data became others: on record, and the release before still counts.
     let changed = "release other.csv --target dose --id patient --sigma 1 --out out --data-changed joined";
-    let found = place.json(changed);
-    assert_eq!(found["composed"]["releases"], 2);
-    assert!(found["composed"]["eta_max"].as_f64() > found["eta"]["max"].as_f64());
+    let answer = place.json(changed);
+    assert_eq!(answer["composed"]["releases"], 2);
+    assert!(answer["composed"]["eta_max"].as_f64() > answer["eta"]["max"].as_f64());
     let text = std::fs::read_to_string(place.path("out/private/ledger.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["data_changes"][0]["reason"], "joined");
     // A file that a killed process left is no lock.
@@ -396,12 +396,12 @@ fn a_ledger_of_other_data_a_damaged_one_and_a_locked_one_are_refused_and_kept() 
     // One that is held by a process that lives is.
     let lock = std::fs::File::open(place.path("out/private/ledger.lock")).unwrap();
     lock.lock().unwrap();
-    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
-    assert!(said.contains("another release holds the ledger"), "{said}");
+    let message = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
+    assert!(message.contains("another release holds the ledger"), "{message}");
     drop(lock);
     place.write("out/private/ledger.json", "{");
-    let said = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
-    assert!(said.contains("damaged"), "{said}");
+    let message = place.refused("release other.csv --target dose --id patient --sigma 1 --out out", 2);
+    assert!(message.contains("damaged"), "{message}");
 }
 
 #[test]
@@ -428,14 +428,14 @@ fn a_ledger_adds_up_one_unit_of_loss_only() {
     let kept = |name: &str| std::fs::read(place.path(&format!("out/{name}"))).unwrap();
     let names = ["private/ledger.json", "release-1/model.json", "release-1/release.json"];
     let before: Vec<_> = names.map(kept).into();
-    for (more, said) in [
+    for (more, part) in [
         ("--scale none", "scale was standard, now none"),
         ("--one-hot full", "one_hot was drop-last, now full"),
         ("--label public", "label was secret, now public"),
     ] {
         let line = format!("release {MODEL} --sigma 1 --out out {more}");
         let answer = place.refused(&line, 2);
-        assert!(answer.contains(said) && answer.contains("another folder"), "{more}: {answer}");
+        assert!(answer.contains(part) && answer.contains("another folder"), "{more}: {answer}");
         assert_eq!(names.map(kept).to_vec(), before, "{more}");
     }
     // A column less, another family or penalty: the steps of what is left are the same.
@@ -497,8 +497,8 @@ fn every_command_says_what_became_of_rows_and_columns() {
         format!("release {line} --sigma 1 --scale none --out out"),
     ] {
         // What is said of a release is for its owner: the statement itself says nothing about rows.
-        let found = place.json(&command);
-        let warnings = found.get("remarks").unwrap_or(&found["warnings"]).to_string();
+        let answer = place.json(&command);
+        let warnings = answer.get("remarks").unwrap_or(&answer["warnings"]).to_string();
         for part in [
             "1 row has missing values and was left out",
             "One level only in the training rows: `konst`",
@@ -508,13 +508,13 @@ fn every_command_says_what_became_of_rows_and_columns() {
             assert!(warnings.contains(part), "{command}: no “{part}” in {warnings}");
         }
         // On stderr, unless nothing is wanted there.
-        let said = place.run(&command);
-        assert!(String::from_utf8_lossy(&said.stderr).contains("warning: Constant"), "{command}");
+        let message = place.run(&command);
+        assert!(String::from_utf8_lossy(&message.stderr).contains("warning: Constant"), "{command}");
         let quiet = place.run(&format!("{command} -q"));
         assert!(answered(&quiet));
         // Why a release exits with 1 is no remark.
-        let said = String::from_utf8_lossy(&quiet.stderr);
-        assert!(said.lines().all(|line| line.starts_with("this release is red")), "{said}");
+        let message = String::from_utf8_lossy(&quiet.stderr);
+        assert!(message.lines().all(|line| line.starts_with("this release is red")), "{message}");
         assert!(!String::from_utf8_lossy(&quiet.stdout).contains("warning"), "{command}");
     }
 }
@@ -530,9 +530,9 @@ fn a_record_whose_weight_vanishes_is_called_by_its_name() {
         table.push_str(&format!("rec-{i},{x},{z},{}\n", 2.0 * x + f64::from(i % 3)));
     }
     place.write("lone.csv", &table);
-    let found =
+    let answer =
         place.json("balance lone.csv --target y --id id --l2 0.01 --variant unweighted --iterations 400");
-    assert_eq!(found["stopped"], "vanished");
-    let warnings = found["warnings"].to_string();
+    assert_eq!(answer["stopped"], "vanished");
+    let warnings = answer["warnings"].to_string();
     assert!(warnings.contains("The weight of record rec-17 fell"), "{warnings}");
 }

@@ -33,11 +33,11 @@ fn end(mut child: Child) -> (Option<i32>, String) {
         assert!(clock.elapsed() < Duration::from_secs(20), "it does not stop");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let mut said = String::new();
+    let mut message = String::new();
     if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut said).unwrap();
+        stderr.read_to_string(&mut message).unwrap();
     }
-    (child.wait().unwrap().code(), said)
+    (child.wait().unwrap().code(), message)
 }
 
 /// Whether a file under a temporary name is there.
@@ -58,9 +58,9 @@ fn an_interrupted_audit_leaves_what_was_there() {
             std::thread::sleep(Duration::from_millis(1));
         }
         send(signal, &child);
-        let (code, said) = end(child);
-        assert_eq!(code, Some(130), "{said}");
-        assert_eq!(said, "error: stopped; nothing was written\n");
+        let (code, message) = end(child);
+        assert_eq!(code, Some(130), "{message}");
+        assert_eq!(message, "error: stopped; nothing was written\n");
         assert!(before == folder.files("out"), "{signal}: earlier results changed");
     }
     // As soon as the columns are known, before anything is fitted.

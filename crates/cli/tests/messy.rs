@@ -39,9 +39,9 @@ fn copies_of_a_row_are_no_crowd() {
     assert_eq!(json["verdict"]["colour"], "green");
     assert!(json["data"].get("duplicates").is_none());
     let run = folder.run(&format!("audit copies.csv {line} --out out")).expect(0);
-    let said = flat(&run.stdout);
-    assert!(said.contains("NOT SHOWN TO BE PROTECTED") && said.contains("31 rows are equal"), "{said}");
-    assert!(said.contains("told 31 times over") && said.contains("--id"), "{said}");
+    let text = flat(&run.stdout);
+    assert!(text.contains("NOT SHOWN TO BE PROTECTED") && text.contains("31 rows are equal"), "{text}");
+    assert!(text.contains("told 31 times over") && text.contains("--id"), "{text}");
     let json = folder.json("out/audit.json");
     assert_eq!(json["data"]["duplicates"]["rows"], 30);
     assert_eq!(json["data"]["duplicates"]["largest"], 31);

@@ -268,11 +268,11 @@ fn every_family_weights_and_a_counted_scaling_meet_their_targets() {
         "--target dose --drop high,count,w,cyp2c9 --pca 3",
         "--target dose --drop high,count,w,cyp2c9 --label public",
     ] {
-        let found = audit(&folder, &format!("{options} --id patient --noise-shape shaped --target-eta 5"));
-        let eta = number(&found, "/records/eta/max");
-        let share = number(&found, "/noise/covariance_information");
+        let answer = audit(&folder, &format!("{options} --id patient --noise-shape shaped --target-eta 5"));
+        let eta = number(&answer, "/records/eta/max");
+        let share = number(&answer, "/noise/covariance_information");
         assert!(eta.powi(2) / 25.0 + share <= 1.0 + 1e-9, "{options}: {eta} and {share}");
-        assert!(number(&found, "/noise/gain") > 1.0, "{options}");
+        assert!(number(&answer, "/noise/gain") > 1.0, "{options}");
     }
 }
 
@@ -362,14 +362,14 @@ fn cholesky(a: &[Vec<f64>]) -> Vec<Vec<f64>> {
 fn a_shape_that_says_too_much_is_taken_from_elsewhere() {
     let folder = folder(60);
     let strict = format!("{NUMBERS} --noise-shape shaped --target-eta 0.05");
-    let found = audit(&folder, &strict);
-    assert_eq!(found["noise"]["shape"], "isotropic");
-    assert_eq!(found["noise"]["requested"], "shaped");
-    assert_eq!(found["noise"]["source"]["kind"], "nowhere");
-    let why = found["noise"]["instead"].as_str().unwrap();
+    let answer = audit(&folder, &strict);
+    assert_eq!(answer["noise"]["shape"], "isotropic");
+    assert_eq!(answer["noise"]["requested"], "shaped");
+    assert_eq!(answer["noise"]["source"]["kind"], "nowhere");
+    let why = answer["noise"]["instead"].as_str().unwrap();
     assert!(why.contains("Isotropic noise is safer") && why.contains("give away"), "{why}");
-    assert!(found["warnings"].to_string().contains("Isotropic noise is safer"));
-    assert!(number(&found, "/records/eta/max") <= 0.05);
+    assert!(answer["warnings"].to_string().contains("Isotropic noise is safer"));
+    assert!(number(&answer, "/records/eta/max") <= 0.05);
     // A public table of the same columns says nothing about these records.
     let others: Vec<Vec<String>> =
         patients(500).into_iter().enumerate().filter(|(i, _)| *i == 0 || *i > 60).map(|(_, r)| r).collect();
@@ -380,24 +380,24 @@ fn a_shape_that_says_too_much_is_taken_from_elsewhere() {
     assert_eq!(number(&public, "/noise/covariance_information"), 0.0);
     assert!(number(&public, "/noise/gain") > 1.0, "{}", public["noise"]["gain"]);
     assert!(number(&public, "/records/eta/max") <= 0.05);
-    assert!(number(&public, "/noise/cost") < number(&found, "/noise/cost"));
+    assert!(number(&public, "/noise/cost") < number(&answer, "/noise/cost"));
     // Bounds alone.
     let bounds = "--bounds age=10..99 --bounds height=120..220 --bounds weight=30..250 --bounds dose=0..120";
     let bounded = audit(&folder, &format!("{strict} {bounds}"));
     let kind = bounded["noise"]["source"]["kind"].as_str().unwrap();
     assert!(kind == "bounds" || kind == "nowhere", "{kind}");
     assert!(number(&bounded, "/records/eta/max") <= 0.05);
-    assert!(number(&bounded, "/noise/cost") <= number(&found, "/noise/cost") * 1.0001);
+    assert!(number(&bounded, "/noise/cost") <= number(&answer, "/noise/cost") * 1.0001);
 }
 
 #[test]
 fn standard_errors_account_for_the_noise() {
     let folder = folder(400);
-    let found = audit(&folder, &format!("{NUMBERS} --noise-shape optimal --target-eta 1.5"));
-    let all = found["inference"]["coefficients"].as_array().unwrap();
-    assert_eq!(found["inference"]["original_units"], true);
-    let sigma = covariance(&found["noise"]);
-    let names = found["noise"]["coefficients"].as_array().unwrap();
+    let answer = audit(&folder, &format!("{NUMBERS} --noise-shape optimal --target-eta 1.5"));
+    let all = answer["inference"]["coefficients"].as_array().unwrap();
+    assert_eq!(answer["inference"]["original_units"], true);
+    let sigma = covariance(&answer["noise"]);
+    let names = answer["noise"]["coefficients"].as_array().unwrap();
     let table = patients(400);
     for c in all.iter().filter(|c| c["name"] != "(intercept)") {
         let name = c["name"].as_str().unwrap().to_owned();
@@ -410,7 +410,7 @@ fn standard_errors_account_for_the_noise() {
         assert_close(half, 1.959_963_984_540_054 * both, 1e-9, "interval");
     }
     // White's sandwich with the same H, from its definition.
-    let dense = Dense::new(&table, &found);
+    let dense = Dense::new(&table, &answer);
     let p = dense.names.len() + 1;
     let mut middle = vec![vec![0.0; p]; p];
     for (x, y) in dense.x.iter().zip(&dense.y) {
@@ -431,14 +431,14 @@ fn standard_errors_account_for_the_noise() {
 fn calibrate_says_what_each_shape_costs() {
     let folder = folder(3000);
     let line = "calibrate --data table.csv --target dose --id patient --drop high,count,w,cyp2c9 --holdout 0.25 --seed 1";
-    let found = folder.run(&format!("{line} --target-eta 2 --noise-shape optimal --json")).expect(0).json();
-    assert_eq!(found["target"]["kind"], "goals");
-    let shapes = found["noise"]["shapes"].as_array().unwrap();
+    let answer = folder.run(&format!("{line} --target-eta 2 --noise-shape optimal --json")).expect(0).json();
+    assert_eq!(answer["target"]["kind"], "goals");
+    let shapes = answer["noise"]["shapes"].as_array().unwrap();
     assert_eq!(shapes.len(), 3);
-    assert!(number(&found, "/achieved") <= 1.0);
-    assert!(number(&found, "/noise/gain") > 1.0);
+    assert!(number(&answer, "/achieved") <= 1.0);
+    assert!(number(&answer, "/noise/gain") > 1.0);
     for s in shapes {
-        assert!(number(s, "/points/0/value") > number(&found, "/utility/without_noise"));
+        assert!(number(s, "/points/0/value") > number(&answer, "/utility/without_noise"));
     }
     let text = folder
         .run(&format!("{line} --target-sd age=3 --target-sd weight=10 --noise-shape shaped"))

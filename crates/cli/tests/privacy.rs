@@ -144,7 +144,7 @@ fn noise_on_a_secret_is_calibrated_from_both_sides() {
 
 #[test]
 fn bad_input_is_refused_with_advice() {
-    for (line, said) in [
+    for (line, message) in [
         ("account --delta 1e-5", "--sigma"),
         ("account --sigma 0 --delta 1e-5", "sigma"),
         ("account --sigma -1 --delta 1e-5", "sigma"),
@@ -194,7 +194,7 @@ fn bad_input_is_refused_with_advice() {
         let output = leakscope(line);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-        assert!(stderr.contains(said), "{line}: {stderr}");
+        assert!(stderr.contains(message), "{line}: {stderr}");
         assert!(output.stdout.is_empty(), "{line}");
     }
 }

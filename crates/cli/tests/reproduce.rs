@@ -134,8 +134,8 @@ fn details(name: &str, json: &Value, read: &dyn Fn(&str) -> String) {
         assert!(patients.is_multiple_of(4) && patients > 4 * 350, "{patients}");
     }
     if name == "mueller-fig2" {
-        let found = |k: usize| json["claims"][k]["found"].as_str().expect("words").to_owned();
-        assert!((0..4).all(|k| found(k).contains("often: at least 50%")), "{}", json["claims"]);
+        let finding = |k: usize| json["claims"][k]["found"].as_str().expect("words").to_owned();
+        assert!((0..4).all(|k| finding(k).contains("often: at least 50%")), "{}", json["claims"]);
         assert!(json["method"].to_string().contains("rounding of 32-bit numbers"), "{}", json["method"]);
         for panel in ["a", "b"] {
             let pixels = read(&format!("mueller-fig2{panel}-pixels.csv"));
@@ -165,9 +165,9 @@ fn what_needs_no_data_asks_for_none_and_is_not_cut() {
         assert_eq!(json["synthetic"], false);
     }
     let out = leakscope(&["reproduce", "am207"]);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("am207-digits needs mnist") && said.contains("--synthetic"), "{said}");
+    let message = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{message}");
+    assert!(message.contains("am207-digits needs mnist") && message.contains("--synthetic"), "{message}");
 }
 
 /// The figures of the papers on the published data: the slow tests.
@@ -184,8 +184,8 @@ mod published {
 
     fn ours(json: &Value, row: &str) -> f64 {
         let rows = json["rows"].as_array().expect("rows");
-        let found = rows.iter().find(|r| r["name"] == row).unwrap_or_else(|| panic!("{row}: {rows:?}"));
-        found["ours"].as_f64().expect("a number")
+        let entry = rows.iter().find(|r| r["name"] == row).unwrap_or_else(|| panic!("{row}: {rows:?}"));
+        entry["ours"].as_f64().expect("a number")
     }
 
     fn differing(json: &Value) -> Vec<&str> {
@@ -300,9 +300,9 @@ fn what_is_missing_is_named_with_where_it_is_published() {
         ("edmunds-appendix", "train-images-idx3-ubyte", "leakscope data get mnist"),
     ] {
         let out = leakscope(&["reproduce", name, "--data", path]);
-        let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{said}");
-        assert!(said.contains(file) && said.contains(advice) && said.contains(path), "{said}");
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{message}");
+        assert!(message.contains(file) && message.contains(advice) && message.contains(path), "{message}");
     }
     // Files that are not what they say.
     let mnist = empty.path().join("mnist");
@@ -314,9 +314,9 @@ fn what_is_missing_is_named_with_where_it_is_published() {
     .expect("written");
     std::fs::write(mnist.join("train-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 1, 7]).expect("written");
     let out = leakscope(&["reproduce", "hannun-fig4", "--data", path]);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(2), "{said}");
-    assert!(said.contains("1 images") && said.contains("60000"), "{said}");
+    let message = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{message}");
+    assert!(message.contains("1 images") && message.contains("60000"), "{message}");
     // CIFAR-10 in its binary format: of a wrong length, and too few.
     let photographs = empty.path().join("cifar-10-batches-bin");
     std::fs::create_dir(&photographs).expect("a folder");
@@ -324,9 +324,9 @@ fn what_is_missing_is_named_with_where_it_is_published() {
     for (bytes, says) in [(3072, "no multiple of 3,073 bytes"), (2 * 3073, "2 images")] {
         std::fs::write(&batch, vec![1; bytes]).expect("written");
         let out = leakscope(&["reproduce", "edmunds-table3.3", "--data", path]);
-        let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{said}");
-        assert!(said.contains("data_batch_1.bin") && said.contains(says), "{said}");
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{message}");
+        assert!(message.contains("data_batch_1.bin") && message.contains(says), "{message}");
     }
     let adult = empty.path().join("adult");
     std::fs::create_dir(&adult).expect("a folder");
@@ -349,9 +349,9 @@ fn bad_names_and_flags_are_errors() {
         (&["data", "get", "iwpc"][..], "Yeom"),
     ] {
         let out = leakscope(args);
-        let said = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(part), "{args:?}: {said}");
+        let message = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(part), "{args:?}: {message}");
     }
     let out = leakscope(&["data", "list"]);
     assert!(text(&out.stdout).contains("cifar10") && out.status.success());

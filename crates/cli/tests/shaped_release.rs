@@ -172,12 +172,12 @@ fn published_standard_errors_are_those_of_the_noise() {
     let fitted = private(&request, &terms(1e6), Some(1), &Hooks::default()).unwrap();
     let (draws, mut squares) = (60_u64, vec![0.0; fitted.coefficients.len()]);
     for seed in 0..draws {
-        let found = private(&request, &terms(1.0), Some(seed), &Hooks::default()).unwrap();
-        assert!(found.shape.is_some() && found.eta.max == Some(1.0));
+        let answer = private(&request, &terms(1.0), Some(seed), &Hooks::default()).unwrap();
+        assert!(answer.shape.is_some() && answer.eta.max == Some(1.0));
         for (j, ((name, value), (_, truth))) in
-            found.coefficients.iter().zip(&fitted.coefficients).enumerate()
+            answer.coefficients.iter().zip(&fitted.coefficients).enumerate()
         {
-            squares[j] += ((value - truth) / found.precision[name].noise_error).powi(2);
+            squares[j] += ((value - truth) / answer.precision[name].noise_error).powi(2);
         }
     }
     for (square, (name, _)) in squares.iter().zip(&fitted.coefficients) {
@@ -195,8 +195,9 @@ fn neighbouring_data_publish_the_same_shape() {
     folder.write("a.csv", people(7, 1500, Some((11, 40.0))));
     folder.write("b.csv", people(7, 1500, Some((11, 60.0))));
     let entries = |file: &str, seed: u64| -> Vec<f64> {
-        let found = private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
-        let shape = found.shape.unwrap();
+        let answer =
+            private(&request(folder.path(file)), &terms(1.0), Some(seed), &Hooks::default()).unwrap();
+        let shape = answer.shape.unwrap();
         let factor = leakscope_core::fisher::noise::Factor { quarters: 0, ..shape.factor };
         factor.noise().unwrap().covariance()
     };
@@ -241,12 +242,12 @@ fn a_balanced_release_with_a_shape_meets_its_target_with_its_weights_counted() {
     folder.write("people.csv", &table);
     folder.write("public.csv", people(77, 400, None));
     let bounds = [("age", 0.0, 120.0), ("height", 100.0, 250.0), ("income", 0.0, 200_000.0)];
-    let given: String =
+    let options: String =
         bounds.iter().map(|(name, low, high)| format!(" --bounds {name}={low}..{high}")).collect();
     for balance in [1, 4] {
         let line = format!(
             "people.csv --target y --l2 0.05 --noise-shape shaped --shape-from public.csv --protect age --target-eta 1e6 \
-             --balance {balance} --tell-budget 0 --min-level-count 5{given} --out out{balance}"
+             --balance {balance} --tell-budget 0 --min-level-count 5{options} --out out{balance}"
         );
         let (_, stated) = release(&folder, &line);
         let noise = stated.mechanism.shape.as_ref().unwrap().factor.noise().unwrap();
@@ -263,9 +264,9 @@ fn a_balanced_release_with_a_shape_meets_its_target_with_its_weights_counted() {
             bounds.map(|(name, low, high)| (name.into(), Bounds::new(name, low, high).unwrap())).to_vec();
         let model = |i: usize, by: f64| -> Vec<f64> {
             folder.write("moved.csv", with(i, by));
-            let found = private(&request, &terms, Some(1), &Hooks::default()).unwrap();
+            let answer = private(&request, &terms, Some(1), &Hooks::default()).unwrap();
             in_public_units(&Release {
-                coefficients: found.coefficients.into_iter().collect(),
+                coefficients: answer.coefficients.into_iter().collect(),
                 ..stated.clone()
             })
         };
@@ -304,10 +305,10 @@ fn which_shape_is_taken_does_not_depend_on_the_records() {
         folder.write("p.csv", text);
         let (owned, r) = release(&folder, &format!("p.csv {line} {bounds} --out of{at}"));
         assert_eq!(r.mechanism.shape.as_ref().unwrap().source, Source::Bounds);
-        let said = r.read_off.join(" ");
+        let message = r.read_off.join(" ");
         assert!(
-            said.contains("Nothing of the shape of the noise: it comes from the public bounds"),
-            "{said}"
+            message.contains("Nothing of the shape of the noise: it comes from the public bounds"),
+            "{message}"
         );
         let gain = owned["measured"]["gain"].as_f64().unwrap();
         assert_eq!(
@@ -331,16 +332,16 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     folder.write("people.csv", people(9, 300, None));
     let line = "bound --data people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --trials 0 \
                 --attacks white-box,white-box-prior --noise-vectors 40 --sigmas 0.001,0.002,0.005,0.02 --json";
-    let found = folder.run(line).expect(0).json();
-    assert_eq!(found["data"]["noise"]["shape"], "shaped");
+    let answer = folder.run(line).expect(0).json();
+    assert_eq!(answer["data"]["noise"]["shape"], "shaped");
     let (mut checked, mut learned) = (0, false);
-    for point in found["data"]["curve"].as_array().unwrap() {
-        for attack in found["data"]["attacks"].as_array().unwrap() {
+    for point in answer["data"]["curve"].as_array().unwrap() {
+        for attack in answer["data"]["attacks"].as_array().unwrap() {
             if attack["sigma"] != point["sigma"] {
                 continue;
             }
             let low = attack["ci_low"].as_f64().unwrap();
-            learned |= low > found["data"]["baseline"].as_f64().unwrap() + 0.05;
+            learned |= low > answer["data"]["baseline"].as_f64().unwrap() + 0.05;
             for bound in point["bounds"].as_array().unwrap() {
                 let success = bound["success"].as_f64().unwrap();
                 assert!(low <= success + 1e-9, "{attack} {bound}");
@@ -350,17 +351,17 @@ fn bounds_and_attacks_are_measured_by_the_noise_that_is_there() {
     }
     assert!(checked > 20 && learned, "{checked} {learned}");
     let attack = "attack people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --trials 20 --seed 1 --json";
-    let found = folder.run(attack).expect(0).json();
-    assert_eq!(found["noise"]["shape"], "shaped");
-    let designed = found["noise"]["sigma_same_cost"].as_f64().unwrap();
-    let played = found["results"].as_array().unwrap();
+    let answer = folder.run(attack).expect(0).json();
+    assert_eq!(answer["noise"]["shape"], "shaped");
+    let designed = answer["noise"]["sigma_same_cost"].as_f64().unwrap();
+    let played = answer["results"].as_array().unwrap();
     assert!(played.iter().any(|r| (r["sigma"].as_f64().unwrap() / designed - 1.0).abs() < 1e-12));
-    assert!(found["warnings"].to_string().contains("costs as much as isotropic noise"));
+    assert!(answer["warnings"].to_string().contains("costs as much as isotropic noise"));
     // An audit has the same panel, at the noise that it chose.
     let audit =
         "audit people.csv --target y --l2 0.05 --secret race --noise-shape shaped --target-eta 3 --json";
-    let found = folder.run(audit).expect(0).json();
-    let (panel, sigma) = (&found["secret"], found["sigma"].as_f64().unwrap());
+    let answer = folder.run(audit).expect(0).json();
+    let (panel, sigma) = (&answer["secret"], answer["sigma"].as_f64().unwrap());
     assert_eq!(panel["data"]["noise"]["shape"], "shaped");
     assert!((panel["sigma"].as_f64().unwrap() / sigma - 1.0).abs() < 1e-12);
     let least = panel["bounds"].as_array().unwrap().iter().map(|b| b["success"].as_f64().unwrap());
@@ -380,8 +381,8 @@ fn balancing_and_shape_are_compared() {
     let folder = Folder::new();
     folder.write("people.csv", people(4, 400, None));
     let line = "balance people.csv --target y --l2 0.05 --iterations 5 --noise-shape shaped --target-eta 1 --out out --json";
-    let found = folder.run(line).expect(0).json();
-    let gains = found["bought"]["gains"].as_array().unwrap();
+    let answer = folder.run(line).expect(0).json();
+    let gains = answer["bought"]["gains"].as_array().unwrap();
     let error = |k: usize| gains[k]["weights"].as_f64().unwrap() + gains[k]["noise"].as_f64().unwrap();
     assert_eq!(gains.len(), 4);
     assert!(error(1) < error(0), "balancing buys something: {gains:?}");

@@ -133,10 +133,10 @@ fn two_classes_are_the_logistic_model_in_every_command() {
         same(&a, &b, &format!("/measured/tell/attributes/{i}/worst"), 1.0, 1e-4);
     }
     // W₁ − W₀ is the logistic vector: the noise of the difference is √2 of either, sampling errors are twice those of W₁.
-    let error = |v: &Value, name: &str, what: &str| {
+    let error = |v: &Value, name: &str, quantity: &str| {
         let all = v["measured"]["inference"]["coefficients"].as_array().unwrap().clone();
-        let found = all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name}"));
-        found[what].as_f64().unwrap()
+        let entry = all.iter().find(|c| c["name"] == name).unwrap_or_else(|| panic!("{name}"));
+        entry[quantity].as_f64().unwrap()
     };
     for column in ["age", "dose", "(intercept)"] {
         let (ours, theirs) = (format!("birch: {column}"), column);
@@ -157,8 +157,8 @@ fn three_classes_are_attacked_bounded_balanced_and_released() {
     );
     let at = |attack: &str, sigma: f64| {
         let all = a["results"].as_array().unwrap();
-        let found = all.iter().find(|r| r["attack"] == attack && r["sigma"] == sigma);
-        number(found.unwrap(), "/accuracy")
+        let entry = all.iter().find(|r| r["attack"] == attack && r["sigma"] == sigma);
+        number(entry.unwrap(), "/accuracy")
     };
     let baseline = number(&a, "/baseline/accuracy");
     assert!(at("white-box", 0.01) > baseline + 0.2 && at("informed", 0.01) > baseline + 0.1);

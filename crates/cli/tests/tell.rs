@@ -208,8 +208,8 @@ fn values_between_the_ends_are_tried_too() {
     let folder = Folder::new();
     folder.write("b.csv", format!("x,y\n{table}"));
     let line = "audit b.csv --target y --scale none --no-intercept --l2 1 --sigma 3.4 --json";
-    let found = folder.run(line).expect(0).json();
-    let of = |found: &Value| number(told(found, "x"), "/distance");
+    let answer = folder.run(line).expect(0).json();
+    let of = |answer: &Value| number(told(answer, "x"), "/distance");
     // By hand: every record, any two of the values that are put in place and its own.
     let slope = |i: usize, value: f64| {
         let mut x = x;
@@ -218,7 +218,7 @@ fn values_between_the_ends_are_tried_too() {
         xy / (xx + 10.0)
     };
     let named = folder.run(&format!("{line} --tell x=-0.34,5.96")).expect(0).json();
-    assert!(of(&found) > 0.9 * of(&named), "{} {}", of(&found), of(&named));
+    assert!(of(&answer) > 0.9 * of(&named), "{} {}", of(&answer), of(&named));
     let quantiles = [-0.92, 107.0, 0.0, 0.5, 5.0];
     let mut most = 0.0_f64;
     for (i, own) in x.iter().enumerate() {
@@ -227,7 +227,7 @@ fn values_between_the_ends_are_tried_too() {
         most = most.max((high - low) / 3.4);
     }
     // The quantiles of the tool are rounded; these are near them.
-    assert!(of(&found) > 0.7 * most, "{} {most}", of(&found));
+    assert!(of(&answer) > 0.7 * most, "{} {most}", of(&answer));
 }
 
 #[test]
@@ -328,11 +328,11 @@ fn scaling_by_ones_own_data_is_counted_as_refits_show() {
         folder.run(&line).expect(0);
         folder.json("out/audit.json")
     };
-    let given = audit("--scaling given");
-    assert_eq!(given["scaling"]["mode"], "given");
+    let plain = audit("--scaling given");
+    assert_eq!(plain["scaling"]["mode"], "given");
     assert_close(
-        number(&given, "/scaling/eta_max_given"),
-        number(&given, "/records/eta/max"),
+        number(&plain, "/scaling/eta_max_given"),
+        number(&plain, "/records/eta/max"),
         1e-12,
         "given",
     );
@@ -343,7 +343,7 @@ fn scaling_by_ones_own_data_is_counted_as_refits_show() {
     );
     let largest = number(&counted, "/scaling/eta_max_counted");
     assert_close(largest, number(&counted, "/records/eta/max"), 1e-12, "counted");
-    assert_close(number(&given, "/scaling/eta_max_counted"), largest, 1e-9, "either way");
+    assert_close(number(&plain, "/scaling/eta_max_counted"), largest, 1e-9, "either way");
     assert!((largest / number(&counted, "/scaling/eta_max_given") - 1.0).abs() > 1e-3);
     // η of age of one record, by moving its age and fitting again.
     let records = folder.csv("out/records.csv");

@@ -302,9 +302,9 @@ fn an_attacker_who_reads_the_model_is_right_no_more_often_than_is_said() {
     let (trials, mut right) = (160_u64, 0_u32);
     for trial in 0..trials {
         let truth = (trial % 2) as usize;
-        let found = private(&requests[truth], &terms, Some(trial), &Hooks::default()).unwrap();
+        let answer = private(&requests[truth], &terms, Some(trial), &Hooks::default()).unwrap();
         // Published in original units; the attacker goes back to public ones.
-        let value = |name: &str| found.coefficients.iter().find(|(n, _)| n == name).unwrap().1;
+        let value = |name: &str| answer.coefficients.iter().find(|(n, _)| n == name).unwrap().1;
         let mut seen: Vec<f64> = names.iter().map(|n| value(n)).collect();
         let last = seen.len() - 1;
         for (j, (unit, centre)) in units.into_iter().enumerate() {
@@ -339,8 +339,8 @@ fn what_no_noise_hides_is_red_with_its_cause() {
     let run = folder.run(&format!("release {raw} --out again"));
     assert!(run.code == 1 && run.stderr.contains("this release is red"), "{}", run.stderr);
     assert!(run.stdout.contains("give its --bounds"), "{}", run.stdout);
-    let given = format!("{raw} --bounds age=0..10000 --bounds income=0..100000");
-    let (owned, _) = released(&folder, &given, "given");
+    let public = format!("{raw} --bounds age=0..10000 --bounds income=0..100000");
+    let (owned, _) = released(&folder, &public, "given");
     assert!(
         told(&owned, "age").get("shows").is_none() && told(&owned, "age")["worst"].as_f64().unwrap() < 0.51
     );
@@ -396,11 +396,11 @@ fn a_guess_that_one_record_decides_is_refused_by_name() {
         assert_eq!(folder.path("guessed").join("release-1").exists(), !refused);
         let _ = std::fs::remove_dir_all(folder.path("guessed"));
         // What was said is not guessed.
-        for said in [format!("--categorical {column}"), format!("--drop {column}")] {
-            let run = folder.run(&format!("release t.csv {line} {said} --out said"));
-            assert!(run.code <= 1 && !run.stderr.contains("one record decides"), "{said}: {}", run.stderr);
+        for option in [format!("--categorical {column}"), format!("--drop {column}")] {
+            let run = folder.run(&format!("release t.csv {line} {option} --out said"));
+            assert!(run.code <= 1 && !run.stderr.contains("one record decides"), "{option}: {}", run.stderr);
             let columns = folder.json("said/release-1/model.json")["coefficients"].to_string();
-            assert_eq!(columns.contains(&format!("\"{column}=")), said.contains("categorical"));
+            assert_eq!(columns.contains(&format!("\"{column}=")), option.contains("categorical"));
             std::fs::remove_dir_all(folder.path("said")).unwrap();
         }
     }
@@ -457,8 +457,8 @@ fn no_published_byte_depends_on_what_was_measured() {
     assert_eq!(published.len(), sigmas.len(), "one for each noise that was given");
     // Values that somebody named are public.
     let (_, r) = released(&folder, &format!("{line} --sigma 400 --tell age=40,50"), "named");
-    let given = &r.tell.unwrap().given[0];
-    assert_eq!((given.attribute.as_str(), given.from.as_str(), given.to.as_str()), ("age", "40", "50"));
+    let pair = &r.tell.unwrap().public_pairs[0];
+    assert_eq!((pair.attribute.as_str(), pair.from.as_str(), pair.to.as_str()), ("age", "40", "50"));
     assert!(folder.read("named/release-1/report.html").contains("values that were named: age 40 or 50"));
 }
 

@@ -17,7 +17,7 @@ mod losses;
 mod row_space;
 
 pub use counted::{CountedBalance, counted, most_even, weights_after};
-pub use losses::{Losses, LossesState, SoftmaxLosses, SoftmaxLossesState, losses, losses_of, losses_under};
+pub use losses::{Losses, LossesState, SoftmaxLosses, losses, losses_of, losses_under};
 pub use row_space::RowSpace;
 
 use crate::fisher::noise::Noise;
@@ -26,7 +26,7 @@ use crate::glm::{Family, Fit, Minimiser, ModelKind, Penalty, fit};
 use crate::linalg::{Cholesky, axpy, dot};
 use crate::num::{Distribution, Summary};
 use crate::pass::{Merge, Pass, Runner};
-use crate::rows::{Block, Reweighted, Rows};
+use crate::rows::{Altered, Block, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -205,7 +205,7 @@ pub fn balance_model(
     let start = Start::read(rows)?;
     options.check(&start, kind == ModelKind::Softmax)?;
     let measure = |weights: &[f64]| {
-        let fit = Minimiser::fit(&Reweighted::new(rows, weights)?, kind, penalty, most_classes)?;
+        let fit = Minimiser::fit(&Altered::weighted(rows, weights)?, kind, penalty, most_classes)?;
         let e = losses_of(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
         Ok((fit, e))
     };
@@ -346,28 +346,28 @@ impl Options {
     fn check(&self, start: &Start, classes: bool) -> Result<()> {
         if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
             let expected = "positive weights: leave rows of weight zero out before balancing";
-            return Err(Error::OutOfRange { what: "a weight", value, expected });
+            return Err(Error::OutOfRange { subject: "a weight", value, expected });
         }
         if let Some((low, high)) = self.clamp
             && !(low >= 0.0 && high.is_finite() && low < high)
         {
             let expected = "0 ≤ smallest < largest";
-            return Err(Error::OutOfRange { what: "the smallest weight", value: low, expected });
+            return Err(Error::OutOfRange { subject: "the smallest weight", value: low, expected });
         }
         if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
             let expected = "zero or a positive number";
-            return Err(Error::OutOfRange { what: "tolerance", value: self.tolerance, expected });
+            return Err(Error::OutOfRange { subject: "tolerance", value: self.tolerance, expected });
         }
         if self.sharing != Sharing::Sample && !classes && !start.two_classes() {
             let expected = "a target of two classes, for weights per class";
-            return Err(Error::OutOfRange { what: "the target", value: start.y[0], expected });
+            return Err(Error::OutOfRange { subject: "the target", value: start.y[0], expected });
         }
         if self.update == Update::Accelerated
             && (self.variant == Variant::Unweighted || self.sharing != Sharing::Sample)
         {
             let expected =
                 "weights per sample and the weighted variant, where there is a fixed point to find";
-            return Err(Error::OutOfRange { what: "the accelerated update", value: 1.0, expected });
+            return Err(Error::OutOfRange { subject: "the accelerated update", value: 1.0, expected });
         }
         Ok(())
     }
@@ -380,7 +380,7 @@ fn measure(
     options: &Options,
     weights: &[f64],
 ) -> Result<(Fit, Vec<f64>)> {
-    let fit = fit(&Reweighted::new(rows, weights)?, family, penalty)?;
+    let fit = fit(&Altered::weighted(rows, weights)?, family, penalty)?;
     let e = losses_under(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
 }

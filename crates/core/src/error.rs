@@ -8,22 +8,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A value that must be finite, or inside a range, is not.
-    #[error("{what} is {}: expected {expected}", shown(*value))]
+    #[error("{subject} is {}: expected {expected}", shown(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
-        what: &'static str,
+        subject: &'static str,
         /// What it was.
         value: f64,
         /// What it should have been, in words.
         expected: &'static str,
     },
     /// Two things that must agree in size do not.
-    #[error("{what} has length {found}, expected {expected}")]
+    #[error("{subject} has length {actual}, expected {expected}")]
     Shape {
         /// Name of the quantity.
-        what: &'static str,
+        subject: &'static str,
         /// Its length.
-        found: usize,
+        actual: usize,
         /// The length it must have.
         expected: usize,
     },
@@ -59,10 +59,10 @@ pub enum Error {
         tolerance: f64,
     },
     /// A question that has no meaning under the stated assumptions.
-    #[error("{what} under {setting} has no meaning: {advice}")]
+    #[error("{subject} under {setting} has no meaning: {advice}")]
     NotApplicable {
         /// What was asked for.
-        what: &'static str,
+        subject: &'static str,
         /// The assumption it clashes with.
         setting: &'static str,
         /// What to do.
@@ -70,14 +70,14 @@ pub enum Error {
     },
     /// No value of the unknown meets the target.
     #[error(
-        "no {unknown} between {} and {} reaches the target {} for {what}: {advice}",
+        "no {unknown} between {} and {} reaches the target {} for {subject}: {advice}",
         shown(*lowest),
         shown(*highest),
         shown(*target)
     )]
     Unreachable {
         /// What the target is about.
-        what: &'static str,
+        subject: &'static str,
         /// The target.
         target: f64,
         /// What was to be chosen.
@@ -99,10 +99,10 @@ pub enum Error {
         value: f64,
     },
     /// Bytes that are not what they should be.
-    #[error("the bytes of {what} cannot be read: {damage}")]
+    #[error("the bytes of {subject} cannot be read: {damage}")]
     Bytes {
         /// What they should hold.
-        what: &'static str,
+        subject: &'static str,
         /// What is wrong with them.
         damage: Damage,
     },
@@ -143,10 +143,10 @@ pub enum Damage {
     #[error("their checksum is wrong, so some were changed or lost on the way: compute them again")]
     Checksum,
     /// They were written by another version.
-    #[error("they are of version {found}, this is {expected}: use one version everywhere")]
+    #[error("they are of version {actual}, this is {expected}: use one version everywhere")]
     Version {
         /// Of the bytes.
-        found: String,
+        actual: String,
         /// Of this crate.
         expected: String,
     },

@@ -29,8 +29,10 @@ pub struct Distribution {
 
 /// Count, mean and squares about the mean of a stream: one value at a time (Welford), or many (Chan).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Moments {
+pub struct Moments {
+    /// How many values.
     pub count: u64,
+    /// Their mean.
     #[serde(serialize_with = "overflowing::number")]
     pub mean: f64,
     /// `Σ (x − mean)²`.
@@ -46,7 +48,8 @@ impl Moments {
         Self { count: xs.len() as u64, mean, m2 }
     }
 
-    pub(crate) fn add(&mut self, x: f64) {
+    /// Adds one value.
+    pub fn add(&mut self, x: f64) {
         self.count += 1;
         let d = x - self.mean;
         self.mean += d / self.count as f64;

@@ -34,7 +34,7 @@ impl Grid {
     pub fn new(sigma: f64) -> Result<Self> {
         let expected = "a positive number between 1e-280 and 1e280";
         if !(sigma > 1e-280 && sigma < 1e280) {
-            return Err(Error::OutOfRange { what: "sigma", value: sigma, expected });
+            return Err(Error::OutOfRange { subject: "sigma", value: sigma, expected });
         }
         // g = 2^k with 2²⁰ ≤ σ/g < 2²¹; division by a power of two is exact.
         let mut step = 2_f64.powi((sigma / STEPS).log2().floor() as i32);
@@ -68,7 +68,7 @@ impl Grid {
         let k = (w / self.step).round();
         // Sum and product below are exact as long as k + noise stays below 2⁵³.
         if k.is_nan() || k.abs() >= (1_u64 << 50) as f64 {
-            return Err(Error::OutOfRange { what: "a coefficient", value: w, expected });
+            return Err(Error::OutOfRange { subject: "a coefficient", value: w, expected });
         }
         let noise = discrete_gaussian(self.scale, bits)?;
         Ok((k as i64).saturating_add(noise) as f64 * self.step)

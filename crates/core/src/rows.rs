@@ -285,11 +285,11 @@ impl Alteration<'_> {
 fn stretch_of(weights: &[f64], start: u64, first_row: u64, rows: usize) -> Result<&[f64]> {
     let first = first_row.checked_sub(start).and_then(|first| usize::try_from(first).ok());
     let own = first.and_then(|first| weights.get(first..first.checked_add(rows)?));
-    own.ok_or(Error::Shape { what: "the weights", found: weights.len(), expected: rows })
+    own.ok_or(Error::Shape { subject: "the weights", actual: weights.len(), expected: rows })
 }
 
 /// Takes the parts of `rows` through copies of their blocks that `alter` has changed.
-pub(crate) fn altered<'s>(
+fn altered<'s>(
     rows: &dyn Rows,
     alter: impl Fn(&mut Block) -> Result<()> + Sync,
     start: &Start<'_, 's>,
@@ -318,6 +318,21 @@ impl<'a> Altered<'a> {
     pub fn new(rows: &'a dyn Rows, alterations: Vec<Alteration<'a>>) -> Self {
         Self { rows, alterations }
     }
+
+    /// The rows with other weights than their own: ω, one for each in order; there must be as many.
+    pub fn weighted(rows: &'a dyn Rows, weights: &'a [f64]) -> Result<Self> {
+        Self::weighted_from_row(rows, 0, weights)
+    }
+
+    /// The same for a part of a table whose first row is `first_row`: the weights are those of its own rows.
+    pub fn weighted_from_row(rows: &'a dyn Rows, first_row: u64, weights: &'a [f64]) -> Result<Self> {
+        if weights.len() as u64 != rows.len() {
+            let (actual, expected) = (weights.len(), rows.len() as usize);
+            return Err(Error::Shape { subject: "the weights", actual, expected });
+        }
+        let weights = Some(Cow::Borrowed(weights));
+        Ok(Self::new(rows, vec![Alteration::Weights { first_row, weights }]))
+    }
 }
 
 impl Rows for Altered<'_> {
@@ -341,63 +356,6 @@ impl Rows for Altered<'_> {
     fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
         let alter = |block: &mut Block| self.alterations.iter().try_for_each(|a| a.apply(block));
         altered(self.rows, alter, start, merge)
-    }
-}
-
-/// Rows with other weights than their own, or (without any) all of weight one.
-#[derive(Debug, Clone, Copy)]
-pub struct Reweighted<'a> {
-    rows: &'a dyn Rows,
-    /// Row that the first weight is of.
-    first_row: u64,
-    weights: Option<&'a [f64]>,
-}
-
-impl<'a> Reweighted<'a> {
-    /// The rows with weights ω, one for each in order; there must be as many.
-    pub fn new(rows: &'a dyn Rows, weights: &'a [f64]) -> Result<Self> {
-        Self::from_row(rows, 0, weights)
-    }
-
-    /// The same for a part of a table whose first row is `first_row`: the weights are those of its own rows.
-    pub fn from_row(rows: &'a dyn Rows, first_row: u64, weights: &'a [f64]) -> Result<Self> {
-        if weights.len() as u64 != rows.len() {
-            let (found, expected) = (weights.len(), rows.len() as usize);
-            return Err(Error::Shape { what: "the weights", found, expected });
-        }
-        Ok(Self { rows, first_row, weights: Some(weights) })
-    }
-
-    /// The rows without weights.
-    pub fn ones(rows: &'a dyn Rows) -> Self {
-        Self { rows, first_row: 0, weights: None }
-    }
-
-    fn alteration(&self) -> Alteration<'a> {
-        Alteration::Weights { first_row: self.first_row, weights: self.weights.map(Cow::Borrowed) }
-    }
-}
-
-impl Rows for Reweighted<'_> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn split_sizes(&self) -> Vec<usize> {
-        self.rows.split_sizes()
-    }
-
-    fn elsewhere(&self) -> Option<Away<'_>> {
-        Some(self.rows.elsewhere()?.altered(self.alteration()))
-    }
-
-    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let reweight = self.alteration();
-        altered(self.rows, |block| reweight.apply(block), start, merge)
     }
 }
 

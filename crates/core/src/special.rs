@@ -255,8 +255,8 @@ mod tests {
             (0.95, 4.0, 2.131_846_786_326_650_3),
             (0.995, 19.0, 2.860_934_606_464_979),
         ] {
-            let found = student_t_quantile(p, degrees);
-            assert!((found / exact - 1.0).abs() < 2e-13, "{p} {degrees}: {found} against {exact}");
+            let actual = student_t_quantile(p, degrees);
+            assert!((actual / exact - 1.0).abs() < 2e-13, "{p} {degrees}: {actual} against {exact}");
             assert!((student_t_quantile(1.0 - p, degrees) / -exact - 1.0).abs() < 1e-12);
         }
         // of many degrees, lgamma's digits are those before the point

@@ -22,7 +22,7 @@ pub use softmax::SoftmaxInUnits;
 
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
-use crate::rows::{Alteration, Away, Finish, Rows, Start, altered};
+use crate::rows::{Alteration, Altered, Rows};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -101,7 +101,7 @@ const QUARTERS: [f64; 5] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2
 pub fn public_sigma(sigma: f64) -> Result<f64> {
     if !(sigma > 1e-280 && sigma < 1e280) {
         let expected = "a positive number between 1e-280 and 1e280";
-        return Err(Error::OutOfRange { what: "sigma", value: sigma, expected });
+        return Err(Error::OutOfRange { subject: "sigma", value: sigma, expected });
     }
     let mut octave = 2_f64.powi(sigma.log2().floor() as i32);
     if octave > sigma {
@@ -175,8 +175,8 @@ impl Units {
     /// As [`Units::new`].
     pub fn partly(scaling: Vec<Scaling>, units: &[Option<PublicUnit>], intercept: bool) -> Result<Self> {
         if units.len() != scaling.len() {
-            let (found, expected) = (units.len(), scaling.len());
-            return Err(Error::Shape { what: "the public units", found, expected });
+            let (actual, expected) = (units.len(), scaling.len());
+            return Err(Error::Shape { subject: "the public units", actual, expected });
         }
         let of = |(s, unit): (&Scaling, &Option<PublicUnit>)| {
             unit.unwrap_or_else(|| PublicUnit::rounded(s.parts().0, s.parts().1))
@@ -196,8 +196,8 @@ impl Units {
     /// take the centre up.
     pub fn new(scaling: Vec<Scaling>, public: Vec<PublicUnit>, intercept: bool) -> Result<Self> {
         if public.len() != scaling.len() {
-            let (found, expected) = (public.len(), scaling.len());
-            return Err(Error::Shape { what: "the public units", found, expected });
+            let (actual, expected) = (public.len(), scaling.len());
+            return Err(Error::Shape { subject: "the public units", actual, expected });
         }
         let (mut stretch, mut offset) = (vec![], vec![]);
         for (column, (s, unit)) in scaling.iter().zip(&public).enumerate() {
@@ -209,14 +209,18 @@ impl Units {
             let multiple = unit.centre / unit.unit;
             if !exact || multiple.fract() != 0.0 || multiple.abs() > LARGEST_MULTIPLE {
                 let expected = "a power of two, and a centre that is a whole multiple of it, at most 2⁴⁰ units from zero";
-                return Err(Error::OutOfRange { what: "the unit of a column", value: unit.unit, expected });
+                return Err(Error::OutOfRange {
+                    subject: "the unit of a column",
+                    value: unit.unit,
+                    expected,
+                });
             }
             stretch.push(scale / unit.unit);
             offset.push((centre - unit.centre) / unit.unit);
             let moves = offset[column] != 0.0 || matches!(s, Scaling::Own { .. });
             if !intercept && moves {
                 return Err(Error::NotApplicable {
-                    what: "a release in original units",
+                    subject: "a release in original units",
                     setting: "columns that are centred and no intercept",
                     advice: "fit an intercept, or leave the columns as they are",
                 });
@@ -277,7 +281,7 @@ impl Units {
             }
             if !intercept && matches!(s, Scaling::Own { .. }) {
                 return Err(Error::NotApplicable {
-                    what: "counting the scaling of columns",
+                    subject: "counting the scaling of columns",
                     setting: "columns that are centred and no intercept",
                     advice: "fit an intercept, or take the scaling as given",
                 });
@@ -369,7 +373,7 @@ impl Units {
         let (p, d) = (encoded.w.len(), self.len());
         let expected = encoded.penalty.data_width(p);
         if d != expected || encoded.penalty.intercept != self.intercept {
-            return Err(Error::Shape { what: "the scalings of columns", found: d, expected });
+            return Err(Error::Shape { subject: "the scalings of columns", actual: d, expected });
         }
         let (t, o) = (&self.stretch, &self.offset);
         let mut w: Vec<f64> = (0..d).map(|j| encoded.w[j] / t[j]).collect();
@@ -400,7 +404,7 @@ impl Units {
         if let Some(of_intercept) = encoded.penalty.on_intercept(encoded.n) {
             if o.iter().any(|o| *o != 0.0) {
                 return Err(Error::NotApplicable {
-                    what: "a penalty on the intercept",
+                    subject: "a penalty on the intercept",
                     setting: "columns that are centred",
                     advice: "take the columns as they are (scale none)",
                 });
@@ -421,8 +425,8 @@ impl Units {
         let p = d + usize::from(self.intercept);
         if covariance.len() != p * p {
             return Err(Error::Shape {
-                what: "the covariance of coefficients",
-                found: covariance.len(),
+                subject: "the covariance of coefficients",
+                actual: covariance.len(),
                 expected: p * p,
             });
         }
@@ -444,8 +448,10 @@ impl Units {
     }
 
     /// Encoded rows in public units.
-    pub fn rows<'a>(&'a self, rows: &'a dyn Rows) -> InUnits<'a> {
-        InUnits { rows, units: self }
+    pub fn rows<'a>(&'a self, rows: &'a dyn Rows) -> Altered<'a> {
+        let Self { stretch, offset, .. } = self;
+        let units = Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) };
+        Altered::new(rows, vec![units])
     }
 
     /// Coefficients in public units as they are published: in original units.
@@ -456,48 +462,11 @@ impl Units {
         let d = self.len();
         let expected = d + usize::from(self.intercept);
         if w.len() != expected {
-            return Err(Error::Shape { what: "the coefficients", found: w.len(), expected });
+            return Err(Error::Shape { subject: "the coefficients", actual: w.len(), expected });
         }
         let coefficients = w.iter().zip(&self.public).map(|(w, u)| w / u.unit).collect();
         let own = if self.intercept { w[d] } else { 0.0 };
         let intercept = w.iter().zip(&self.public).fold(own, |b, (w, u)| b - w * (u.centre / u.unit));
         Ok(Published { coefficients, intercept })
-    }
-}
-
-/// Encoded rows in public units.
-#[derive(Debug, Clone, Copy)]
-pub struct InUnits<'a> {
-    rows: &'a dyn Rows,
-    units: &'a Units,
-}
-
-impl<'a> InUnits<'a> {
-    fn alteration(&self) -> Alteration<'a> {
-        let Units { stretch, offset, .. } = self.units;
-        Alteration::Units { stretch: Cow::Borrowed(stretch), offset: Cow::Borrowed(offset) }
-    }
-}
-
-impl Rows for InUnits<'_> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn len(&self) -> u64 {
-        self.rows.len()
-    }
-
-    fn split_sizes(&self) -> Vec<usize> {
-        self.rows.split_sizes()
-    }
-
-    fn elsewhere(&self) -> Option<Away<'_>> {
-        Some(self.rows.elsewhere()?.altered(self.alteration()))
-    }
-
-    fn parts<'s>(&self, start: &Start<'_, 's>, merge: &mut Finish<'_, 's>) -> Result<()> {
-        let convert = self.alteration();
-        altered(self.rows, |block| convert.apply(block), start, merge)
     }
 }

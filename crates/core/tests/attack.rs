@@ -301,9 +301,9 @@ fn every_attack_is_its_definition() {
                 two_class: false,
                 shape,
             };
-            let found = attack(&data.rows(25), &model(&data), &secret, &options, &[]).unwrap();
+            let actual = attack(&data.rows(25), &model(&data), &secret, &options, &[]).unwrap();
             let expected = slowly(&data, &secret, &options);
-            for (outcome, expected) in found.results.iter().zip(&expected) {
+            for (outcome, expected) in actual.results.iter().zip(&expected) {
                 // A guess that is decided by rounding may differ: one in 420.
                 assert!(
                     (outcome.accuracy.value - expected).abs() < 0.003,
@@ -326,23 +326,23 @@ fn without_noise_the_white_box_wins_and_under_much_noise_the_prior_is_all_there_
         shape: None,
     };
     let parts: Vec<u8> = (0..300).map(|i| (i / 30) as u8).collect();
-    let found = attack(&data.rows(100), &model(&data), &secret, &options, &parts).unwrap();
+    let actual = attack(&data.rows(100), &model(&data), &secret, &options, &parts).unwrap();
     let at =
-        |a: Attack, sigma: f64| found.results.iter().find(|r| r.attack == a && r.sigma == sigma).unwrap();
+        |a: Attack, sigma: f64| actual.results.iter().find(|r| r.attack == a && r.sigma == sigma).unwrap();
     for a in [Attack::WhiteBox, Attack::WhiteBoxPrior, Attack::Informed] {
         assert!(at(a, 1e-7).accuracy.value > 0.99, "{a:?} {:?}", at(a, 1e-7));
     }
-    assert!((at(Attack::WhiteBoxPrior, 1e5).accuracy.value - found.baseline).abs() < 1e-12);
+    assert!((at(Attack::WhiteBoxPrior, 1e5).accuracy.value - actual.baseline).abs() < 1e-12);
     let adv = &at(Attack::WhiteBoxPrior, 1e5).advantage;
     assert!(adv.value.abs() < 1e-12 && at(Attack::WhiteBox, 1e5).advantage.value < 0.0);
     let free = at(Attack::WhiteBox, 1e5);
     assert!(free.accuracy.ci_low <= free.accuracy.value && free.accuracy.value <= free.accuracy.ci_high);
-    let p = found.prior_max;
+    let p = actual.prior_max;
     assert!((free.advantage.value - (free.accuracy.value - p) / (1.0 - p)).abs() < 1e-12);
     // Parts add up to the whole.
-    assert_eq!(found.by_part.len(), 20);
+    assert_eq!(actual.by_part.len(), 20);
     let of_parts: f64 =
-        found.by_part.iter().filter(|r| r.sigma == 1e5).map(|r| r.accuracy.value * r.records as f64).sum();
+        actual.by_part.iter().filter(|r| r.sigma == 1e5).map(|r| r.accuracy.value * r.records as f64).sum();
     assert!((of_parts / 300.0 - free.accuracy.value).abs() < 1e-12);
 }
 
@@ -392,10 +392,10 @@ fn the_white_box_of_two_records_is_brute_force_under_shaped_noise() {
             two_class: false,
             shape: Some(shape.clone()),
         };
-        let found = attack(&data.rows(2), &best, &secret, &options, &[0, 1]).unwrap();
+        let actual = attack(&data.rows(2), &best, &secret, &options, &[0, 1]).unwrap();
         for (i, expected) in best_possible.iter().enumerate() {
             // With two candidates and even odds the truth does not matter: success is the same for both.
-            let seen = &found.by_part.iter().find(|r| r.part == i).unwrap().accuracy;
+            let seen = &actual.by_part.iter().find(|r| r.part == i).unwrap().accuracy;
             assert!((seen.value - expected).abs() < 0.01, "record {i}, σ = {sigma}: {seen:?} {expected}");
             let white = shape.whiten_rows(&models[2 * i..2 * i + 2].concat());
             let e = Encodings::vectors(2, white).unwrap();
@@ -423,7 +423,7 @@ fn no_white_box_beats_its_bounds_under_shaped_noise() {
             two_class: false,
             shape: Some(shape.clone()),
         };
-        let found = attack(&data.rows(50), &best, &secret, &options, &[]).unwrap();
+        let actual = attack(&data.rows(50), &best, &secret, &options, &[]).unwrap();
         let prior = Prior::from_probabilities(secret.prior().to_vec()).unwrap();
         let mut all = RecordBounds::new(prior, &sigmas, 120, None).unwrap();
         for (i, models) in candidate_models(&data.rows(50), &best, &secret).unwrap().chunks(3).enumerate() {
@@ -431,8 +431,8 @@ fn no_white_box_beats_its_bounds_under_shaped_noise() {
         }
         let (mut beaten_without, mut told) = (false, false);
         for at in all.at_sigmas().unwrap() {
-            for outcome in found.results.iter().filter(|r| r.sigma == at.sigma) {
-                told |= outcome.accuracy.ci_low > found.baseline + 0.1;
+            for outcome in actual.results.iter().filter(|r| r.sigma == at.sigma) {
+                told |= outcome.accuracy.ci_low > actual.baseline + 0.1;
                 for bound in &at.bounds {
                     assert!(
                         outcome.accuracy.ci_low <= bound.mean.success.value,
@@ -454,7 +454,7 @@ fn no_white_box_beats_its_bounds_under_shaped_noise() {
             blind.add(i as u64, data.p, &models.concat()).unwrap();
         }
         for at in blind.at_sigmas().unwrap() {
-            for outcome in found.results.iter().filter(|r| r.sigma == at.sigma) {
+            for outcome in actual.results.iter().filter(|r| r.sigma == at.sigma) {
                 beaten_without |= outcome.accuracy.ci_low > at.bounds[0].mean.success.value;
             }
         }
@@ -478,9 +478,9 @@ fn a_number_in_bins_is_a_secret_too() {
         two_class: false,
         shape: None,
     };
-    let found = attack(&data.rows(200), &model(&data), &secret, &options, &[]).unwrap();
-    assert_eq!((found.records, found.left_out), (200, 0));
-    assert!(found.results[0].accuracy.value > 0.9, "{:?}", found.results[0]);
+    let actual = attack(&data.rows(200), &model(&data), &secret, &options, &[]).unwrap();
+    assert_eq!((actual.records, actual.left_out), (200, 0));
+    assert!(actual.results[0].accuracy.value > 0.9, "{:?}", actual.results[0]);
 }
 
 #[test]
@@ -498,11 +498,11 @@ fn nonsense_is_refused() {
     let run = |o: &Options, s: &Secret, parts: &[u8]| attack(&data.rows(9), &best, s, o, parts);
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let o = Options { sigmas: vec![sigma], ..options.clone() };
-        assert!(matches!(run(&o, &secret, &[]), Err(Error::OutOfRange { what: "sigma", .. })));
+        assert!(matches!(run(&o, &secret, &[]), Err(Error::OutOfRange { subject: "sigma", .. })));
     }
     assert!(run(&Options { trials: 0, ..options.clone() }, &secret, &[]).is_err());
     let other = Options { shape: Some(Noise::isotropic(1.0, 3).unwrap()), ..options.clone() };
-    assert!(matches!(run(&other, &secret, &[]), Err(Error::Shape { what: "the noise", .. })));
+    assert!(matches!(run(&other, &secret, &[]), Err(Error::Shape { subject: "the noise", .. })));
     assert!(run(&Options { attacks: vec![Attack::Informed], ..options.clone() }, &secret, &[]).is_err());
     assert!(run(&options, &secret, &[0; 3]).is_err());
     assert!(Secret::category(2..4, vec![1.0, 0.0], &[40]).is_err());
@@ -512,6 +512,6 @@ fn nonsense_is_refused() {
     assert!(matches!(run(&options, &beyond, &[]), Err(Error::Shape { .. })));
     // Two of the three levels as candidates: the third's records are left out, not guessed wrong.
     let two = Secret::category(2..4, vec![1.0, 0.0, 0.0, 1.0], &[20, 20]).unwrap();
-    let found = run(&options, &two, &[]).unwrap();
-    assert!(found.left_out > 0 && found.left_out + found.records == 40);
+    let actual = run(&options, &two, &[]).unwrap();
+    assert!(actual.left_out > 0 && actual.left_out + actual.records == 40);
 }

@@ -145,11 +145,11 @@ fn algorithm_1_once(data: &Dense, weights: &[f64]) -> Vec<f64> {
 fn the_unweighted_variant_has_no_fixed_point_so_weights_vanish_and_the_best_is_kept() {
     let data = table(Family::Linear, 80, 3);
     let o = Options { variant: Variant::Unweighted, iterations: 400, ..options(Level::Record) };
-    let found = balance(&data.rows(80), (Family::Linear, data.penalty()), &o, quiet).unwrap();
-    let Stopped::Vanished { row, weight } = found.stopped else { panic!("{:?}", found.stopped) };
+    let actual = balance(&data.rows(80), (Family::Linear, data.penalty()), &o, quiet).unwrap();
+    let Stopped::Vanished { row, weight } = actual.stopped else { panic!("{:?}", actual.stopped) };
     assert!(weight < 1e-9 && row < 80);
-    assert!(found.history.iter().all(|i| i.spread >= found.history[found.best].spread));
-    assert!(found.weights.iter().all(|w| w.is_finite() && *w > 0.0));
+    assert!(actual.history.iter().all(|i| i.spread >= actual.history[actual.best].spread));
+    assert!(actual.weights.iter().all(|w| w.is_finite() && *w > 0.0));
 }
 
 #[test]
@@ -205,5 +205,5 @@ fn options_that_make_no_sense_are_refused() {
     assert!(refused(fast));
     let zero = Dense { weight: (0..30).map(|i| f64::from(i % 2)).collect(), ..data.clone() };
     let error = balance(&zero.rows(9), model, &options(Level::Record), quiet).unwrap_err();
-    assert!(matches!(error, Error::OutOfRange { what: "a weight", .. }));
+    assert!(matches!(error, Error::OutOfRange { subject: "a weight", .. }));
 }

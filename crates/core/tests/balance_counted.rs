@@ -18,7 +18,7 @@ use leakscope_core::fisher::noise::Noise;
 use leakscope_core::fisher::{Directions, Release};
 use leakscope_core::glm::{Family, Minimiser, ModelKind, Penalty};
 use leakscope_core::random::Seeded;
-use leakscope_core::rows::{InMemory, Reweighted};
+use leakscope_core::rows::{Altered, InMemory};
 use raw::Raw;
 
 fn options(level: Level, iterations: usize, label_secret: bool) -> Options {
@@ -98,7 +98,7 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
                 let options = Options { shape, ..options(level.clone(), iterations, label) };
                 let rows = InMemory::from_matrix(&x, &y, &[], 5);
                 let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
-                let found = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
+                let actual = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
                 for i in (0..n).step_by(3) {
                     let column = |k: usize| -> Vec<f64> {
                         let at = |steps: f64| {
@@ -115,21 +115,21 @@ fn counted_leakage_is_how_the_model_moves_through_balancing_and_fit() {
                         2.0 * spectral_norm(&Mat::from_fn(p, count, |j, k| columns[from + k][j]))
                     };
                     let whole = norm_of(0, d + 1);
-                    let close = |found: f64, truth: f64, what: &str| {
-                        let error = (found - truth).abs() / whole;
+                    let close = |actual: f64, truth: f64, subject: &str| {
+                        let error = (actual - truth).abs() / whole;
                         assert!(
                             error <= 2.0 * tolerance::REFIT,
-                            "{family:?} {level:?} T = {iterations}, {what} of {i}: {found}, by refits {truth}"
+                            "{family:?} {level:?} T = {iterations}, {subject} of {i}: {actual}, by refits {truth}"
                         );
                     };
-                    close(found.eta[i], norm_of(0, d + usize::from(label)), "η");
-                    close(found.attribute_eta[2 * i], norm_of(0, 1), "the first column");
-                    close(found.attribute_eta[2 * i + 1], norm_of(1, 2), "the others");
-                    close(found.label_eta[i], norm_of(d, 1), "the label");
+                    close(actual.eta[i], norm_of(0, d + usize::from(label)), "η");
+                    close(actual.attribute_eta[2 * i], norm_of(0, 1), "the first column");
+                    close(actual.attribute_eta[2 * i + 1], norm_of(1, 2), "the others");
+                    close(actual.label_eta[i], norm_of(d, 1), "the label");
                     if iterations == 0 {
-                        assert_eq!(found.eta[i], found.eta_fixed[i]);
+                        assert_eq!(actual.eta[i], actual.eta_fixed[i]);
                     } else {
-                        let r = found.eta[i] / found.eta_fixed[i];
+                        let r = actual.eta[i] / actual.eta_fixed[i];
                         ratio = (ratio.0.min(r), ratio.1.max(r));
                     }
                 }
@@ -164,11 +164,11 @@ fn the_most_even_iteration_is_the_one_that_counting_each_would_choose() {
         let rows = InMemory::from_matrix(&x, &y, &[], 5);
         let model = (family, Penalty::new(0.1, true));
         let options = options(Level::Record, 8, true);
-        let (number, found) = most_even(&rows, model, &options, &[], 8).unwrap().unwrap();
+        let (number, actual) = most_even(&rows, model, &options, &[], 8).unwrap().unwrap();
         let spreads: Vec<f64> =
             (0..=8).map(|t| counted(&rows, model, &options, &[], t).unwrap().unwrap().spread()).collect();
-        assert!(spreads.iter().all(|s| *s >= found.spread()) && spreads[number] == found.spread());
-        gains += usize::from(found.spread() < 0.999 * spreads[8]);
+        assert!(spreads.iter().all(|s| *s >= actual.spread()) && spreads[number] == actual.spread());
+        gains += usize::from(actual.spread() < 0.999 * spreads[8]);
     }
     assert!(gains > 0, "what is published is not always the most even");
     let wrong = Directions { basis: vec![1.0], count: 1 };
@@ -201,7 +201,7 @@ fn table_of_classes((n, p): (usize, usize), classes: usize) -> (Vec<f64>, Vec<f6
 fn contrasts_after(x: &[f64], y: &[f64], penalty: Penalty, options: &Options, iterations: usize) -> Vec<f64> {
     let rows = InMemory::from_matrix(x, y, &[], 5);
     let weights = weights_after(&rows, (ModelKind::Softmax, penalty), options, iterations).unwrap().unwrap();
-    let weighted = Reweighted::new(&rows, &weights).unwrap();
+    let weighted = Altered::weighted(&rows, &weights).unwrap();
     match Minimiser::fit(&weighted, ModelKind::Softmax, penalty, 10).unwrap() {
         Minimiser::Softmax(fit) => fit.theta,
         Minimiser::Glm(_) => unreachable!("softmax was asked for"),
@@ -221,7 +221,7 @@ fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit
             let rows = InMemory::from_matrix(&x, &y, &[], 5);
             let attributes = [Directions::columns(0..1, p), Directions::columns(1..3, p)];
             let model = (ModelKind::Softmax, penalty);
-            let found = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
+            let actual = counted(&rows, model, &options, &attributes, iterations).unwrap().unwrap();
             for i in (0..n).step_by(4) {
                 let column = |j: usize| -> Vec<f64> {
                     let at = |steps: f64| {
@@ -237,18 +237,18 @@ fn counted_leakage_of_classes_is_how_their_model_moves_through_balancing_and_fit
                     2.0 * spectral_norm(&Mat::from_fn(q, count, |j, k| columns[from + k][j]))
                 };
                 let whole = norm_of(0, d);
-                for (found, truth) in [
-                    (found.eta[i], whole),
-                    (found.attribute_eta[2 * i], norm_of(0, 1)),
-                    (found.attribute_eta[2 * i + 1], norm_of(1, 2)),
+                for (actual, truth) in [
+                    (actual.eta[i], whole),
+                    (actual.attribute_eta[2 * i], norm_of(0, 1)),
+                    (actual.attribute_eta[2 * i + 1], norm_of(1, 2)),
                 ] {
-                    let error = (found - truth).abs() / whole;
+                    let error = (actual - truth).abs() / whole;
                     assert!(
                         error <= 2.0 * tolerance::REFIT,
-                        "{level:?} T = {iterations}, record {i}: {found}, by refits {truth}"
+                        "{level:?} T = {iterations}, record {i}: {actual}, by refits {truth}"
                     );
                 }
-                let r = found.eta[i] / found.eta_fixed[i];
+                let r = actual.eta[i] / actual.eta_fixed[i];
                 ratio = (ratio.0.min(r), ratio.1.max(r));
             }
         }

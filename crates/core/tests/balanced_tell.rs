@@ -240,10 +240,10 @@ fn what_shows_for_certain_and_what_cannot_be_asked() {
     let mean = column.iter().sum::<f64>() / 14.0;
     let deviation = (column.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 14.0).sqrt();
     let unit = PublicUnit::rounded(mean, deviation);
-    let given = PublicUnit { centre: 0.0, unit: 1.0 };
+    let public = PublicUnit { centre: 0.0, unit: 1.0 };
     // A column that is taken as it is, in a unit that was rounded from it.
     let of = |rounded: bool| {
-        let units = Units::new(vec![Scaling::NONE; D], vec![unit, given], true).unwrap();
+        let units = Units::new(vec![Scaling::NONE; D], vec![unit, public], true).unwrap();
         if rounded { units.rounded_from(0, (mean, deviation), true).fitted_in() } else { units.fitted_in() }
     };
     let far = Question::Number { column: 0, values: [0.0, 100.0] };

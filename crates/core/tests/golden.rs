@@ -87,12 +87,12 @@ impl Golden {
         self.expected.condition.min(self.expected.scaled_condition)
     }
 
-    fn close(&self, what: &str, found: f64, truth: f64, slack: f64) {
+    fn close(&self, subject: &str, actual: f64, truth: f64, slack: f64) {
         let allowed = tolerance::promised(self.condition()) * truth.abs() + slack;
-        let error = (found - truth).abs();
+        let error = (actual - truth).abs();
         assert!(
             error <= allowed,
-            "{}: {what} is {found:e}, should be {truth:e}: {error:.2e} > {allowed:.2e}",
+            "{}: {subject} is {actual:e}, should be {truth:e}: {error:.2e} > {allowed:.2e}",
             self.name
         );
     }
@@ -168,8 +168,8 @@ fn records_and_attributes_match_the_definition() {
                     let count = geometry.attribute_count();
                     assert_eq!(expected.attribute_eta[i].len(), count);
                     for (j, &truth) in expected.attribute_eta[i].iter().enumerate() {
-                        let found = records.attribute_eta[k * count + j];
-                        golden.close(&format!("η of attribute {j} of record {i}"), found, truth, of_record);
+                        let actual = records.attribute_eta[k * count + j];
+                        golden.close(&format!("η of attribute {j} of record {i}"), actual, truth, of_record);
                     }
                 }
             }
@@ -228,8 +228,8 @@ fn sets_match_the_definition() {
             let over = geometry.attributes_over_set(&whole).unwrap();
             let of_all = tolerance::of_the_record(golden.condition()) * expected.dataset_eta_public;
             assert_eq!(over.len(), expected.attribute_eta_over_all.len());
-            for (j, (&found, &truth)) in over.iter().zip(&expected.attribute_eta_over_all).enumerate() {
-                golden.close(&format!("η of attribute {j} over all records"), found, truth, of_all);
+            for (j, (&actual, &truth)) in over.iter().zip(&expected.attribute_eta_over_all).enumerate() {
+                golden.close(&format!("η of attribute {j} over all records"), actual, truth, of_all);
             }
         }
     }

@@ -154,17 +154,17 @@ impl Oracle {
     /// Squares are what a sum over a set gives, so squares are compared, against the squares of the parts.
     fn same_square(
         &self,
-        found: f64,
+        actual: f64,
         stacked: &Mat<f64>,
         rows: &[usize],
         scale: f64,
     ) -> Result<(), TestCaseError> {
         let truth = self.gain * spectral_norm(stacked);
         let parts: f64 = rows.iter().map(|&i| (scale * self.gain * self.sizes[i]).powi(2)).sum();
-        prop_assert!(found.is_finite());
+        prop_assert!(actual.is_finite());
         prop_assert!(
-            (found * found - truth * truth).abs() <= 4.0 * self.tolerance * parts,
-            "found {found:e}, truth {truth:e}, parts {:e}",
+            (actual * actual - truth * truth).abs() <= 4.0 * self.tolerance * parts,
+            "found {actual:e}, truth {truth:e}, parts {:e}",
             parts.sqrt()
         );
         Ok(())
@@ -192,22 +192,22 @@ proptest! {
     fn records_match_dense_jacobians(model in model(), release in release()) {
         let Some((geometry, oracle)) = Oracle::with(&model, release) else { return Ok(()) };
         let block = one_block(&model);
-        let found = records(&geometry, &block);
+        let actual = records(&geometry, &block);
         let count = geometry.attribute_count();
         for i in 0..model.n() {
             let j = &oracle.jacobians[i];
             let (truth, slack) = (oracle.gain * spectral_norm(j), oracle.slack(i));
-            let eta = found.eta[i];
+            let eta = actual.eta[i];
             prop_assert!((eta - truth).abs() <= slack, "η {i}: {eta:e}, truth {truth:e}, slack {slack:e}");
             let truth = oracle.gain.powi(2) * squared(j) / j.ncols() as f64;
             // (‖J‖_F + e)² − ‖J‖_F² ≤ 3e·max(‖J‖_F, e), and ‖J‖_F ≤ √columns · size.
             let slack = 3.0 * slack * oracle.gain * oracle.sizes[i];
-            let dfil = found.dfil[i];
+            let dfil = actual.dfil[i];
             prop_assert!((dfil - truth).abs() <= slack, "dFIL {i}: {dfil:e}, truth {truth:e}");
             for k in 0..count {
                 let truth = oracle.gain * spectral_norm(&oracle.attribute(i, k));
                 let slack = oracle.slack(i) * spectral_norm(&oracle.bases[k]);
-                let eta = found.attribute_eta[i * count + k];
+                let eta = actual.attribute_eta[i * count + k];
                 prop_assert!((eta - truth).abs() <= slack, "attribute {k} of {i}: {eta:e}, truth {truth:e}");
             }
         }
@@ -215,7 +215,7 @@ proptest! {
         let mut again = records(&geometry, &block);
         let shorter = Block { x: block.x[..model.p].to_vec(), y: block.y[..1].to_vec(), ..block.clone() };
         geometry.eta(&shorter, &mut again);
-        prop_assert_eq!(&again.eta, &found.eta[..1]);
+        prop_assert_eq!(&again.eta, &actual.eta[..1]);
     }
 
     #[test]
@@ -345,10 +345,10 @@ fn leakage(model: &Dense, label_secret: bool) -> (Geometry, Records) {
     (geometry, records)
 }
 
-fn assert_close(found: f64, truth: f64, what: &str) {
+fn assert_close(actual: f64, truth: f64, subject: &str) {
     assert!(
-        (found - truth).abs() <= tolerance::CLOSED_FORM * truth.abs().max(f64::MIN_POSITIVE),
-        "{what}: {found:e}, truth {truth:e}"
+        (actual - truth).abs() <= tolerance::CLOSED_FORM * truth.abs().max(f64::MIN_POSITIVE),
+        "{subject}: {actual:e}, truth {truth:e}"
     );
 }
 
@@ -365,12 +365,12 @@ fn a_record_that_is_fitted_exactly_leaks_through_its_prediction_alone() {
     model.y = (0..5).map(|i| dot(model.row(i), &model.w)).collect();
     let w2: f64 = model.w[..3].iter().map(|w| w * w).sum();
     for label in [true, false] {
-        let (_, found) = leakage(&model, label);
+        let (_, actual) = leakage(&model, label);
         let c2 = f64::from(u8::from(label));
         for i in 0..5 {
             let truth = model.omega(i) * (w2 + c2).sqrt() * inverse_times(&model, i);
-            assert_close(found.eta[i], truth, "η");
-            assert_close(found.dfil[i], truth * truth / (3.0 + c2), "dFIL of rank one");
+            assert_close(actual.eta[i], truth, "η");
+            assert_close(actual.dfil[i], truth * truth / (3.0 + c2), "dFIL of rank one");
         }
     }
 }
@@ -386,11 +386,11 @@ fn a_record_of_zeros_leaks_through_its_residual_alone() {
         let inverse = inverse(&model.hessian()).unwrap();
         let (r, ..) = model.terms(3);
         for label in [true, false] {
-            let (geometry, found) = leakage(&model, label);
-            assert_close(found.eta[3], model.omega(3) * r.abs() * spectral_norm(&inverse), "η");
+            let (geometry, actual) = leakage(&model, label);
+            assert_close(actual.eta[3], model.omega(3) * r.abs() * spectral_norm(&inverse), "η");
             for j in 0..4 {
                 let truth = model.omega(3) * r.abs() * squared(&inverse.subcols(j, 1).to_owned()).sqrt();
-                assert_close(found.attribute_eta[3 * geometry.attribute_count() + j], truth, "attribute η");
+                assert_close(actual.attribute_eta[3 * geometry.attribute_count() + j], truth, "attribute η");
             }
         }
     }
@@ -403,24 +403,24 @@ fn without_coefficients_an_attribute_leaks_through_the_residual_alone() {
         let mut model = example(family);
         model.w.fill(0.0);
         let inverse = inverse(&model.hessian()).unwrap();
-        let (geometry, found) = leakage(&model, false);
+        let (geometry, actual) = leakage(&model, false);
         for i in 0..5 {
             let (r, ..) = model.terms(i);
             let truth = model.omega(i) * r.abs() * spectral_norm(&inverse.subcols(0, 3).to_owned());
-            assert_close(found.eta[i], truth, "η");
+            assert_close(actual.eta[i], truth, "η");
             for j in 0..3 {
                 let truth = model.omega(i) * r.abs() * squared(&inverse.subcols(j, 1).to_owned()).sqrt();
-                assert_close(found.attribute_eta[i * geometry.attribute_count() + j], truth, "attribute η");
+                assert_close(actual.attribute_eta[i * geometry.attribute_count() + j], truth, "attribute η");
             }
         }
     }
     // And with r = 0 too, nothing leaks at all.
     let mut model = example(Family::Linear);
     (model.w, model.y) = (vec![0.0; 4], vec![0.0; 5]);
-    let (geometry, found) = leakage(&model, false);
+    let (geometry, actual) = leakage(&model, false);
     let mut set = SetSums::new(4, true);
-    geometry.add_to_set(&one_block(&model), &found, None, &mut set);
-    assert!(found.eta.iter().chain(&found.dfil).chain(&found.attribute_eta).all(|&v| v == 0.0));
+    geometry.add_to_set(&one_block(&model), &actual, None, &mut set);
+    assert!(actual.eta.iter().chain(&actual.dfil).chain(&actual.attribute_eta).all(|&v| v == 0.0));
     assert_eq!(geometry.set_eta(&set).unwrap(), 0.0);
     assert!(geometry.attributes_over_set(&set).unwrap().iter().all(|&v| v == 0.0));
 }
@@ -435,13 +435,13 @@ fn one_column_leaks_by_the_schoolbook_formula() {
         let model = Dense { family, intercept: false, l2: 0.1, p: 1, x, y, weight: vec![], w: vec![0.45] };
         let h = model.hessian()[(0, 0)];
         for label in [true, false] {
-            let (geometry, found) = leakage(&model, label);
+            let (geometry, actual) = leakage(&model, label);
             for i in 0..4 {
                 let (r, a, c) = model.terms(i);
                 let attribute = (a * model.x[i] * 0.45 + r).abs() / h;
                 let c = if label { c * model.x[i] / h } else { 0.0 };
-                assert_close(found.eta[i], attribute.hypot(c), "η");
-                assert_close(found.attribute_eta[i * geometry.attribute_count()], attribute, "attribute η");
+                assert_close(actual.eta[i], attribute.hypot(c), "η");
+                assert_close(actual.attribute_eta[i * geometry.attribute_count()], attribute, "attribute η");
             }
         }
     }
@@ -456,14 +456,14 @@ fn parts_that_cancel_leave_their_digits() {
     let y = x.iter().map(|x| 2.0 * x * w * (1.0 + delta)).collect();
     let model =
         Dense { family: Family::Linear, intercept: false, l2: 0.25, p: 1, x, y, weight: vec![], w: vec![w] };
-    let (geometry, found) = leakage(&model, false);
+    let (geometry, actual) = leakage(&model, false);
     let h = model.hessian()[(0, 0)];
     for i in 0..3 {
         let truth = 2.0 * delta * model.x[i].abs() * w / h;
         let known = 4.0 * f64::EPSILON / delta;
-        assert!((found.eta[i] / truth - 1.0).abs() < known, "{:e} {truth:e}", found.eta[i]);
-        assert!((found.dfil[i] / (truth * truth) - 1.0).abs() < 2.0 * known, "{:e}", found.dfil[i]);
-        let attribute = found.attribute_eta[i * geometry.attribute_count()];
+        assert!((actual.eta[i] / truth - 1.0).abs() < known, "{:e} {truth:e}", actual.eta[i]);
+        assert!((actual.dfil[i] / (truth * truth) - 1.0).abs() < 2.0 * known, "{:e}", actual.dfil[i]);
+        let attribute = actual.attribute_eta[i * geometry.attribute_count()];
         assert!((attribute / truth - 1.0).abs() < known, "{attribute:e} {truth:e}");
     }
 }
@@ -497,11 +497,11 @@ fn an_intercept_alone_has_nothing_to_leak_but_the_label() {
         for label_secret in [true, false] {
             let geometry =
                 Geometry::new(&fit, &[], Release { sigma: 0.5, releases: 1, label_secret }).unwrap();
-            let found = records(&geometry, &rows.blocks()[0]);
+            let actual = records(&geometry, &rows.blocks()[0]);
             // J = −H⁻¹c.
             let truth = if label_secret { 1.0 / (fit.hessian[0] * 0.5) } else { 0.0 };
-            found.eta.iter().for_each(|&eta| assert_close(eta, truth, "η"));
-            assert!(found.dfil.iter().all(|v| v.is_finite()));
+            actual.eta.iter().for_each(|&eta| assert_close(eta, truth, "η"));
+            assert!(actual.dfil.iter().all(|v| v.is_finite()));
         }
     }
 }
@@ -513,14 +513,14 @@ fn bad_releases_and_directions_are_refused() {
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let release = Release { sigma, releases: 1, label_secret: true };
         let error = Geometry::new(&fit, &[], release).unwrap_err();
-        assert!(matches!(error, Error::OutOfRange { what: "sigma", .. }), "{error}");
+        assert!(matches!(error, Error::OutOfRange { subject: "sigma", .. }), "{error}");
     }
     let release = Release { sigma: 1.0, releases: 0, label_secret: true };
-    assert!(matches!(Geometry::new(&fit, &[], release), Err(Error::OutOfRange { what: "releases", .. })));
+    assert!(matches!(Geometry::new(&fit, &[], release), Err(Error::OutOfRange { subject: "releases", .. })));
     let short = Directions { basis: vec![1.0; 3], count: 1 };
     let release = Release { releases: 1, ..release };
     let error = Geometry::new(&fit, &[short], release).unwrap_err();
-    assert!(matches!(error, Error::Shape { found: 3, expected: 4, .. }), "{error}");
+    assert!(matches!(error, Error::Shape { actual: 3, expected: 4, .. }), "{error}");
 }
 
 #[test]

@@ -23,16 +23,16 @@ use leakscope_core::random::Seeded;
 fn optimal_noise_is_what_a_blind_optimiser_finds() {
     for (model, targets) in cases() {
         let (p, a, jacobians) = (model.p, cost_matrix(&model), constrained(&model, &targets));
-        let found = designed(&model, &targets, Shape::Optimal);
+        let actual = designed(&model, &targets, Shape::Optimal);
         let objective = |v: &[f64]| scaled_cost(&covariance_of(v, p), &a, &jacobians);
         let start = vec![0.0; p * (p + 1) / 2];
         let blind = nelder_mead(&objective, &start);
         let name = (model.family, model.intercept, targets.len());
-        assert!(found.gap <= 0.004, "{name:?}: gap {}", found.gap);
+        assert!(actual.gap <= 0.004, "{name:?}: gap {}", actual.gap);
         // Nothing feasible is below the certificate; the design is within its gap of the best there is.
-        assert!(blind >= found.lower_bound_on_cost * (1.0 - 1e-9), "{name:?}");
-        assert!(found.exact_cost <= blind * 1.005, "{name:?}: {} against {blind}", found.exact_cost);
-        assert!(blind <= found.exact_cost * 1.02, "{name:?}: the optimiser is stuck at {blind}");
+        assert!(blind >= actual.lower_bound_on_cost * (1.0 - 1e-9), "{name:?}");
+        assert!(actual.exact_cost <= blind * 1.005, "{name:?}: {} against {blind}", actual.exact_cost);
+        assert!(blind <= actual.exact_cost * 1.02, "{name:?}: the optimiser is stuck at {blind}");
     }
 }
 
@@ -66,34 +66,34 @@ fn figures_of_a_design_are_those_of_their_definitions() {
         let (p, a, jacobians) = (model.p, cost_matrix(&model), constrained(&model, &targets));
         let identity = Mat::<f64>::identity(p, p);
         for shape in [Shape::Isotropic, Shape::Shaped, Shape::Optimal] {
-            let found = designed(&model, &targets, shape);
+            let actual = designed(&model, &targets, shape);
             let isotropic = scaled_cost(&identity, &a, &jacobians);
-            assert!((found.cost_isotropic / isotropic - 1.0).abs() < 1e-9);
-            let covariance = matrix(&found.noise.covariance(), p);
-            assert!((found.cost / trace(&(&covariance * &a)) - 1.0).abs() < 1e-10);
+            assert!((actual.cost_isotropic / isotropic - 1.0).abs() < 1e-9);
+            let covariance = matrix(&actual.noise.covariance(), p);
+            assert!((actual.cost / trace(&(&covariance * &a)) - 1.0).abs() < 1e-10);
             let precision = inverse(&covariance).unwrap();
             let worst = jacobians
                 .iter()
                 .map(|j| spectral_norm(&(j.transpose() * &precision * j)))
                 .fold(0.0, f64::max);
-            assert!((worst.sqrt() / found.largest_eta - 1.0).abs() < 1e-9);
+            assert!((worst.sqrt() / actual.largest_eta - 1.0).abs() < 1e-9);
             // What the mean and what the covariance give away stay within the target together.
             assert!(
-                worst + found.covariance_information <= 1.0 + 1e-9,
+                worst + actual.covariance_information <= 1.0 + 1e-9,
                 "{worst} {}",
-                found.covariance_information
+                actual.covariance_information
             );
-            assert!(found.cost >= found.lower_bound_on_cost);
-            assert!((found.gain * found.exact_cost / found.cost_isotropic - 1.0).abs() < 1e-12);
+            assert!(actual.cost >= actual.lower_bound_on_cost);
+            assert!((actual.gain * actual.exact_cost / actual.cost_isotropic - 1.0).abs() < 1e-12);
             let scaled = scaled_cost(&covariance, &a, &jacobians);
             // The factor is rounded to eight binary places.
-            assert!((scaled / found.exact_cost - 1.0).abs() < 0.03, "{scaled} {}", found.exact_cost);
+            assert!((scaled / actual.exact_cost - 1.0).abs() < 0.03, "{scaled} {}", actual.exact_cost);
             match shape {
-                Shape::Isotropic => assert!(found.covariance_information == 0.0 && found.gain == 1.0),
-                Shape::Shaped | Shape::Optimal => assert!(found.covariance_information > 0.0),
+                Shape::Isotropic => assert!(actual.covariance_information == 0.0 && actual.gain == 1.0),
+                Shape::Shaped | Shape::Optimal => assert!(actual.covariance_information > 0.0),
             }
-            assert_eq!(found.factor.noise().unwrap(), found.noise);
-            assert_eq!(found, designed(&model, &targets, shape), "the same input gives the same design");
+            assert_eq!(actual.factor.noise().unwrap(), actual.noise);
+            assert_eq!(actual, designed(&model, &targets, shape), "the same input gives the same design");
         }
     }
 }
@@ -134,10 +134,10 @@ fn leakage_under_shaped_noise_is_that_of_dense_jacobians() {
                 let jacobians: Vec<Mat<f64>> = (0..model.n())
                     .map(|i| &white * model.jacobian(i, label_secret, &dense_inverse))
                     .collect();
-                let same = |found: f64, truth: f64, size: f64| {
+                let same = |actual: f64, truth: f64, size: f64| {
                     assert!(
-                        (found - gain * truth).abs() <= 1e-9 * gain * size,
-                        "{family:?}: {found} {}",
+                        (actual - gain * truth).abs() <= 1e-9 * gain * size,
+                        "{family:?}: {actual} {}",
                         gain * truth
                     );
                 };
@@ -211,7 +211,7 @@ fn distances_are_those_by_the_inverse_covariance() {
 #[test]
 fn the_white_box_does_not_beat_its_bound_under_shaped_noise() {
     let model = model(Family::Linear, (40, 3), true, false, 8);
-    let found = designed(&model, &records(6.0, false), Shape::Optimal);
+    let actual = designed(&model, &records(6.0, false), Shape::Optimal);
     let changed = |value: f64| {
         let mut other = model.clone();
         other.x[5 * model.p + 1] = value;
@@ -219,14 +219,14 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise() {
     };
     let (wa, wb) = (changed(-1.5), changed(1.5));
     let gap: Vec<f64> = wa.iter().zip(&wb).map(|(a, b)| a - b).collect();
-    let delta = found.noise.distance(&gap);
+    let delta = actual.noise.distance(&gap);
     let (mut bits, trials) = (Seeded::new(6), 8_000);
     let mut right = 0.0;
     for k in 0..trials {
         let truth = if k % 2 == 0 { &wa } else { &wb };
-        let seen = found.noise.release(truth, &mut bits).unwrap();
+        let seen = actual.noise.release(truth, &mut bits).unwrap();
         let distance =
-            |w: &[f64]| found.noise.distance(&seen.iter().zip(w).map(|(s, w)| s - w).collect::<Vec<_>>());
+            |w: &[f64]| actual.noise.distance(&seen.iter().zip(w).map(|(s, w)| s - w).collect::<Vec<_>>());
         right += f64::from(u8::from((distance(&wa) < distance(&wb)) == (k % 2 == 0)));
     }
     let (rate, bound) = (right / f64::from(trials), leakscope_core::special::normal_cdf(0.5 * delta));
@@ -243,9 +243,9 @@ fn a_public_shape_gives_nothing_away_and_meets_its_target() {
     let targets = records(5.0, true);
     let shape = designed(&public, &targets, Shape::Optimal).factor;
     let request = Request::new(targets, Shape::Optimal);
-    let found = design_with_shape(&private.rows(9), &fitted(&private), &request, &shape).unwrap();
-    assert!(found.covariance_information == 0.0 && found.largest_eta <= 1.0);
-    assert!(found.exact_cost >= found.lower_bound_on_cost && found.factor.entries == shape.entries);
+    let actual = design_with_shape(&private.rows(9), &fitted(&private), &request, &shape).unwrap();
+    assert!(actual.covariance_information == 0.0 && actual.largest_eta <= 1.0);
+    assert!(actual.exact_cost >= actual.lower_bound_on_cost && actual.factor.entries == shape.entries);
     let narrow = Factor { quarters: 0, exponents: vec![0], entries: vec![1] };
     let error = design_with_shape(&private.rows(9), &fitted(&private), &request, &narrow).unwrap_err();
     assert!(matches!(error, Error::Shape { .. }), "{error}");
@@ -313,8 +313,8 @@ fn nonsense_and_targets_out_of_reach_are_refused() {
 fn degenerate_tables_have_designs() {
     // One column; duplicate rows; wild units.
     let mut single = model(Family::Linear, (20, 1), false, false, 3);
-    let found = designed(&single, &records(6.0, true), Shape::Optimal);
-    assert!((found.gain - 1.0).abs() < 1e-3, "with one coefficient there is one shape: {}", found.gain);
+    let actual = designed(&single, &records(6.0, true), Shape::Optimal);
+    assert!((actual.gain - 1.0).abs() < 1e-3, "with one coefficient there is one shape: {}", actual.gain);
     let copy = single.x.clone();
     single.x.extend(copy);
     let copy = single.y.clone();
@@ -333,8 +333,13 @@ fn degenerate_tables_have_designs() {
     [1e6, 1e-5, 1.0].into_iter().enumerate().for_each(|(j, unit)| basis[j * 3 + j] = unit);
     let directions = Directions { basis, count: 3 };
     let target = Target { protected: Protected::Attribute(directions), eta: 6.0 };
-    let found = designed(&wild, &[target], Shape::Optimal);
-    assert!(found.gap < 0.01 && found.gain > 1.0 && found.largest_eta <= 1.0, "{} {}", found.gap, found.gain);
+    let actual = designed(&wild, &[target], Shape::Optimal);
+    assert!(
+        actual.gap < 0.01 && actual.gain > 1.0 && actual.largest_eta <= 1.0,
+        "{} {}",
+        actual.gap,
+        actual.gain
+    );
 }
 
 /// Intervals of released coefficients cover the truth as often as they say, over samples and noise.
@@ -365,8 +370,8 @@ fn intervals_cover_the_truth() {
                 let sample = Dense { family, intercept: true, l2: 0.0, p, x, y, weight: vec![], w: vec![] };
                 let (rows, fitted) = (sample.rows(128), fitted(&sample));
                 let released = noise.release(&fitted.w, &mut bits).unwrap();
-                let found = standard_errors(&rows, &fitted, &noise, &released, (sampling, 0.9)).unwrap();
-                for (coefficient, truth) in found.coefficients.iter().zip(&truth) {
+                let actual = standard_errors(&rows, &fitted, &noise, &released, (sampling, 0.9)).unwrap();
+                for (coefficient, truth) in actual.coefficients.iter().zip(&truth) {
                     let (low, high) = coefficient.interval;
                     covered += f64::from(u8::from(low <= *truth && *truth <= high)) / 3.0;
                     assert!(coefficient.standard_error >= coefficient.noise_error);

@@ -17,7 +17,7 @@ use leakscope_core::measure::{
 };
 use leakscope_core::pass::{self, Covariance, LargestNorm, Merge, Pass, Runner, Tree};
 use leakscope_core::rows::{
-    Alteration, Altered, Away, Block, Elsewhere, Finish, InMemory, Reweighted, Rows, Start, States,
+    Alteration, Altered, Away, Block, Elsewhere, Finish, InMemory, Rows, Start, States,
 };
 use leakscope_core::{Error, Result};
 use std::borrow::Cow;
@@ -441,13 +441,14 @@ fn a_part_is_reweighted_by_its_own_stretch_of_the_weights() {
     let weights: Vec<f64> = (0..parts.len()).map(|i| 1.0 + 0.9 * noise(i)).collect();
     let w = [0.3, -0.1, 0.2, 0.0, 0.5];
     let pass = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
-    let whole = pass::run(&pass, &Reweighted::new(&parts, &weights).unwrap()).unwrap();
+    let whole = pass::run(&pass, &Altered::weighted(&parts, &weights).unwrap()).unwrap();
     let mut total = pass.start();
     let mut first = 0;
     for part in &parts.0 {
         let part = Parts(vec![part.clone()]);
         let own = &weights[first..first + part.len() as usize];
-        total.merge(pass::run(&pass, &Reweighted::from_row(&part, first as u64, own).unwrap()).unwrap());
+        total
+            .merge(pass::run(&pass, &Altered::weighted_from_row(&part, first as u64, own).unwrap()).unwrap());
         first += own.len();
     }
     let bytes = |sums| pass::state_to_bytes(&pass, sums).unwrap();
@@ -503,7 +504,7 @@ fn rows_of_another_width_or_group_are_an_error() {
     let series = Series::Group { groups: 2 };
     let pass =
         Measure { geometry: Cow::Borrowed(&geometry), series, compared: Cow::Owned(vec![]), counting: None };
-    assert!(matches!(pass::run(&pass, &parts).err(), Some(Error::Shape { found: 3, expected: 2, .. })));
+    assert!(matches!(pass::run(&pass, &parts).err(), Some(Error::Shape { actual: 3, expected: 2, .. })));
     let nothing = pass::run(&eta, &Parts(vec![])).unwrap();
     assert_eq!(nothing.eta.count(), 0);
 }
@@ -581,7 +582,7 @@ fn splits_of_several_parts_give_the_same_bits_wherever_they_are() {
     let w = [0.3, -0.2, 0.1, 0.7, 0.05];
     let pass = Newton { family: Family::Logistic, w: Cow::Borrowed(&w), with_hessian: true };
     let bits = |rows: &InSplits| pass::state_to_bytes(&pass, &pass::run(&pass, rows).unwrap()).unwrap();
-    let mut found = vec![];
+    let mut actual = vec![];
     for sizes in [vec![6], vec![2, 3, 1], vec![1, 5], vec![1; 6]] {
         let rows = |away| InSplits {
             parts: table(Family::Logistic, true),
@@ -593,9 +594,9 @@ fn splits_of_several_parts_give_the_same_bits_wherever_they_are() {
         assert_eq!(bits(&here), bits(&there), "{sizes:?}");
         // What was kept is taken.
         assert_eq!(bits(&here), bits(&there), "{sizes:?}");
-        found.push(bits(&here));
+        actual.push(bits(&here));
     }
     // One split of all parts, and parts that are splits, are the plain fold.
-    assert_eq!(found[0], found[3]);
-    assert_ne!(found[0], found[1]);
+    assert_eq!(actual[0], actual[3]);
+    assert_ne!(actual[0], actual[1]);
 }

@@ -76,11 +76,11 @@ fn the_minimiser_moves_as_the_jacobian_says() {
             let jacobian = model.jacobian(i, true, &inverse);
             let size = spectral_norm(&jacobian);
             for k in 0..=model.d() {
-                for (j, found) in moved(&model, i, k).into_iter().enumerate() {
-                    let error = (found - jacobian[(j, k)]).abs();
+                for (j, actual) in moved(&model, i, k).into_iter().enumerate() {
+                    let error = (actual - jacobian[(j, k)]).abs();
                     assert!(
                         error <= tolerance::REFIT * size,
-                        "{:?}: coefficient {j}, value {k} of record {i}: {found}, J says {} ({error:.1e})",
+                        "{:?}: coefficient {j}, value {k} of record {i}: {actual}, J says {} ({error:.1e})",
                         model.family,
                         jacobian[(j, k)]
                     );
@@ -113,12 +113,12 @@ fn leakage_is_the_norm_of_how_the_minimiser_moves() {
             geometry.add_to_set(block, &records, None, &mut set);
             let secret = d + usize::from(label_secret);
             let part = |i: usize, from: usize, count: usize| by_refits[i].subcols(from, count).to_owned();
-            let same = |found: f64, jacobian: &Mat<f64>, size: f64, what: &str| {
+            let same = |actual: f64, jacobian: &Mat<f64>, size: f64, subject: &str| {
                 let truth = spectral_norm(jacobian) / sigma;
-                let error = (found - truth).abs();
+                let error = (actual - truth).abs();
                 assert!(
                     error <= tolerance::REFIT * size,
-                    "{:?}: {what}: {found}, by refits {truth}",
+                    "{:?}: {subject}: {actual}, by refits {truth}",
                     model.family
                 );
             };

@@ -61,10 +61,10 @@ fn moved(table: &Raw, units: &Units, i: usize, k: usize) -> Vec<f64> {
 fn cases() -> Vec<Raw> {
     let mut out = vec![];
     for (k, family) in dense::families().into_iter().enumerate() {
-        for (l2, weighted, given) in
+        for (l2, weighted, public_scaling) in
             [(0.3, false, false), (0.05, true, false), (0.2, true, true), (0.0, false, false)]
         {
-            out.push(Raw::draw(17 + k as u64, family, (30, 4), l2, weighted, given));
+            out.push(Raw::draw(17 + k as u64, family, (30, 4), l2, weighted, public_scaling));
         }
     }
     out
@@ -112,8 +112,8 @@ fn under_a_covariance_counted_leakage_is_how_the_whitened_model_moves() {
         let counted = Counted::under(&model, &units, &attributes, release, &noise).unwrap();
         let encoded = table.encoded();
         let block = block_of(&units.rows(&encoded));
-        let mut found = CountedRecords::default();
-        counted.records(&block, Depth::Exact, &mut found).unwrap();
+        let mut actual = CountedRecords::default();
+        counted.records(&block, Depth::Exact, &mut actual).unwrap();
         for i in (0..table.n()).step_by(7) {
             let columns: Vec<Vec<f64>> =
                 (0..=d).map(|k| noise.whiten(&moved(&table, &units, i, k))).collect();
@@ -121,10 +121,10 @@ fn under_a_covariance_counted_leakage_is_how_the_whitened_model_moves() {
                 2.0 * spectral_norm(&Mat::from_fn(p, to - from, |j, k| columns[from + k][j]))
             };
             let whole = norm(0, d + 1);
-            let close = |found: f64, truth: f64| (found - truth).abs() <= tolerance::REFIT * whole;
-            assert!(close(found.eta[i], whole), "{:?}: {} by refits {whole}", table.family, found.eta[i]);
-            assert!(close(found.attribute_eta[2 * i], norm(0, 1)));
-            assert!(close(found.attribute_eta[2 * i + 1], norm(1, d)));
+            let close = |actual: f64, truth: f64| (actual - truth).abs() <= tolerance::REFIT * whole;
+            assert!(close(actual.eta[i], whole), "{:?}: {} by refits {whole}", table.family, actual.eta[i]);
+            assert!(close(actual.attribute_eta[2 * i], norm(0, 1)));
+            assert!(close(actual.attribute_eta[2 * i + 1], norm(1, d)));
         }
     }
 }
@@ -156,11 +156,11 @@ fn counted_leakage_is_how_the_model_moves_through_scaling_and_fit() {
             counted.records(&block, Depth::Bounded, &mut bounded).unwrap();
             for (i, jacobian) in jacobians.iter().enumerate() {
                 let whole = gain * spectral_norm(jacobian);
-                let close = |found: f64, truth: f64, what: &str| {
-                    let error = (found - truth).abs();
+                let close = |actual: f64, truth: f64, subject: &str| {
+                    let error = (actual - truth).abs();
                     assert!(
                         error <= tolerance::REFIT * whole,
-                        "{:?} λ {} {what} of {i}: {found}, by refits {truth}",
+                        "{:?} λ {} {subject} of {i}: {actual}, by refits {truth}",
                         table.family,
                         table.l2
                     );
@@ -183,7 +183,7 @@ fn counted_leakage_is_how_the_model_moves_through_scaling_and_fit() {
                 let mixed = Mat::from_fn(p, 1, |r, _| 0.6 * jacobian[(r, 0)] + 0.8 * jacobian[(r, 2)]);
                 close(exact.attribute_eta[i * (d + 2) + d + 1], gain * spectral_norm(&mixed), "a direction");
                 assert!(bounded.eta[i] >= exact.eta[i] * (1.0 - 1e-9), "{} {}", bounded.eta[i], exact.eta[i]);
-                understated = understated.max(exact.eta[i] / exact.given.eta[i]);
+                understated = understated.max(exact.eta[i] / exact.plain.eta[i]);
             }
         }
     }
@@ -202,8 +202,8 @@ fn in_the_units_of_the_encoding_it_is_the_same_movement() {
         let attributes: Vec<_> = (0..d).map(|j| Directions::columns(j..j + 1, p)).collect();
         let release = Release { sigma: 0.3, releases: 1, label_secret: true };
         let counted = Counted::new(&model, &units, &attributes, release).unwrap();
-        let (block, mut found) = (block_of(&table.encoded()), CountedRecords::default());
-        counted.records(&block, Depth::Exact, &mut found).unwrap();
+        let (block, mut actual) = (block_of(&table.encoded()), CountedRecords::default());
+        counted.records(&block, Depth::Exact, &mut actual).unwrap();
         for i in 0..table.n() {
             let columns: Vec<Vec<f64>> = (0..=d)
                 .map(|k| {
@@ -216,10 +216,10 @@ fn in_the_units_of_the_encoding_it_is_the_same_movement() {
                 })
                 .collect();
             let whole = spectral_norm(&Mat::from_fn(p, d + 1, |j, k| columns[k][j])) / 0.3;
-            assert!((found.eta[i] - whole).abs() <= tolerance::REFIT * whole, "{} {whole}", found.eta[i]);
+            assert!((actual.eta[i] - whole).abs() <= tolerance::REFIT * whole, "{} {whole}", actual.eta[i]);
             for (j, column) in columns[..d].iter().enumerate() {
                 let truth = column.iter().map(|v| v * v).sum::<f64>().sqrt() / 0.3;
-                let error = (found.attribute_eta[i * d + j] - truth).abs();
+                let error = (actual.attribute_eta[i * d + j] - truth).abs();
                 assert!(error <= tolerance::REFIT * whole, "{:?} column {j} of {i}: {truth}", table.family);
             }
         }
@@ -243,13 +243,13 @@ fn small_tables_of_every_shape_are_counted() {
                 let block = block_of(&units.rows(&encoded));
                 let release = Release { sigma: 1.0, releases: 1, label_secret: true };
                 let counted = Counted::new(&model, &units, &[], release).unwrap();
-                let mut found = CountedRecords::default();
-                counted.records(&block, Depth::Exact, &mut found).unwrap();
+                let mut actual = CountedRecords::default();
+                counted.records(&block, Depth::Exact, &mut actual).unwrap();
                 for i in 0..n {
                     let columns: Vec<Vec<f64>> = (0..=d).map(|k| moved(&table, &units, i, k)).collect();
                     let truth = spectral_norm(&Mat::from_fn(d + 1, d + 1, |j, k| columns[k][j]));
-                    let error = (found.eta[i] / truth - 1.0).abs();
-                    assert!(error < 1e-5, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", found.eta[i]);
+                    let error = (actual.eta[i] / truth - 1.0).abs();
+                    assert!(error < 1e-5, "{family:?} {n} × {d}, λ {l2}, {i}: {} {truth}", actual.eta[i]);
                     tried += 1;
                 }
             }
@@ -269,9 +269,9 @@ fn every_penalised_small_table_is_fitted() {
                 if table.y.iter().all(|y| *y == table.y[0]) {
                     continue;
                 }
-                let found = table.fit();
-                assert!(found.relative_gradient <= 1e-10, "{family:?} {n} × {d}, λ {l2}, seed {seed}");
-                assert!(found.iterations <= 40, "{family:?} {n} × {d}, λ {l2}: {}", found.iterations);
+                let actual = table.fit();
+                assert!(actual.relative_gradient <= 1e-10, "{family:?} {n} × {d}, λ {l2}, seed {seed}");
+                assert!(actual.iterations <= 40, "{family:?} {n} × {d}, λ {l2}: {}", actual.iterations);
             }
         }
     }
@@ -279,18 +279,18 @@ fn every_penalised_small_table_is_fitted() {
 
 #[test]
 fn given_scales_and_no_penalty_leave_nothing_to_count() {
-    for (l2, given) in [(0.3, true), (0.0, false)] {
-        let table = Raw::draw(5, Family::Logistic, (40, 3), l2, true, given);
+    for (l2, public_scaling) in [(0.3, true), (0.0, false)] {
+        let table = Raw::draw(5, Family::Logistic, (40, 3), l2, true, public_scaling);
         let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
         let release = Release { sigma: 0.1, releases: 1, label_secret: true };
         let block = block_of(&units.rows(&encoded));
         let counted = Counted::new(&model, &units, &[Directions::columns(0..1, 4)], release).unwrap();
         for depth in [Depth::Exact, Depth::Bounded] {
-            let (mut found, mut plain) = (CountedRecords::default(), Records::default());
-            counted.records(&block, depth, &mut found).unwrap();
+            let (mut actual, mut plain) = (CountedRecords::default(), Records::default());
+            counted.records(&block, depth, &mut actual).unwrap();
             counted.geometry().records(&block, &mut plain);
-            assert_eq!(found.eta, plain.eta);
-            assert_eq!(found.attribute_eta, plain.attribute_eta);
+            assert_eq!(actual.eta, plain.eta);
+            assert_eq!(actual.attribute_eta, plain.attribute_eta);
         }
     }
 }
@@ -322,8 +322,8 @@ fn a_model_in_public_units_is_the_same_model() {
                         let a = family.terms(dot(block.row(i), &fit.w), block.y[i]).a;
                         h += block.weight_of(i) * a * block.row(i)[j] * block.row(i)[k];
                     }
-                    let found = fit.hessian[j * 5 + k];
-                    assert!((h - found).abs() < 1e-9 * fit.hessian[j * 6].max(1.0), "{j} {k}: {h} {found}");
+                    let actual = fit.hessian[j * 5 + k];
+                    assert!((h - actual).abs() < 1e-9 * fit.hessian[j * 6].max(1.0), "{j} {k}: {h} {actual}");
                 }
             }
         }
@@ -338,9 +338,9 @@ fn sigma_comes_from_a_grid_that_does_not_follow_the_data() {
     for k in -400..400_i32 {
         let grid = 2_f64.powf(f64::from(k) / 4.0);
         for sigma in [grid * 0.9999, grid * 0.85] {
-            let found = public_sigma(sigma).unwrap();
-            assert!(found >= sigma && (found / grid - 1.0).abs() < 1e-14, "{sigma}: {found}");
-            assert_eq!(public_sigma(found).unwrap(), found, "on the grid it stays");
+            let actual = public_sigma(sigma).unwrap();
+            assert!(actual >= sigma && (actual / grid - 1.0).abs() < 1e-14, "{sigma}: {actual}");
+            assert_eq!(public_sigma(actual).unwrap(), actual, "on the grid it stays");
         }
     }
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
@@ -410,11 +410,11 @@ fn columns_of_huge_and_tiny_scale_and_repeated_rows_are_counted_all_the_same() {
     let block = block_of(&units.rows(&encoded));
     let release = Release { sigma: 1.0, releases: 1, label_secret: true };
     let counted = Counted::new(&model, &units, &[], release).unwrap();
-    let mut found = CountedRecords::default();
-    counted.records(&block, Depth::Exact, &mut found).unwrap();
+    let mut actual = CountedRecords::default();
+    counted.records(&block, Depth::Exact, &mut actual).unwrap();
     for i in 0..table.n() {
         let columns: Vec<Vec<f64>> = (0..=4).map(|k| moved(&table, &units, i, k)).collect();
         let truth = spectral_norm(&Mat::from_fn(5, 5, |j, k| columns[k][j]));
-        assert!((found.eta[i] / truth - 1.0).abs() < 1e-5, "{i}: {} {truth}", found.eta[i]);
+        assert!((actual.eta[i] / truth - 1.0).abs() < 1e-5, "{i}: {} {truth}", actual.eta[i]);
     }
 }

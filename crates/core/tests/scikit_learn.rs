@@ -43,14 +43,14 @@ fn coefficients_are_those_of_scikit_learn() {
         let one = case.intercept.then_some(1.0);
         let x: Vec<f64> = table.iter().flat_map(|row| row.iter().copied().chain(one)).collect();
         let rows = InMemory::from_matrix(&x, &case.y, &case.weight, 16);
-        let found = fit(&rows, case.family, Penalty::new(case.l2, case.intercept)).unwrap();
+        let actual = fit(&rows, case.family, Penalty::new(case.l2, case.intercept)).unwrap();
         // Differences in units of the predictions they make: a column may be in any unit.
         let (n, p) = (case.y.len(), case.w.len());
         let moved = |w: &[f64], j: usize| {
             (0..n).map(|i| (x[i * p + j] * w[j]).powi(2)).sum::<f64>().sqrt() / (n as f64).sqrt()
         };
         let scale = (0..p).map(|j| moved(&case.w, j)).fold(0.0, f64::max);
-        let difference: Vec<f64> = found.w.iter().zip(&case.w).map(|(a, b)| a - b).collect();
+        let difference: Vec<f64> = actual.w.iter().zip(&case.w).map(|(a, b)| a - b).collect();
         for j in 0..p {
             let error = moved(&difference, j) / scale;
             assert!(
@@ -59,7 +59,7 @@ fn coefficients_are_those_of_scikit_learn() {
                 case.table,
                 case.family,
                 case.l2,
-                found.w[j],
+                actual.w[j],
                 case.w[j]
             );
         }

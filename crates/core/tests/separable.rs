@@ -34,8 +34,8 @@ fn model(golden: &Golden) -> (InMemory, Fit) {
     (rows, fitted)
 }
 
-fn largest(found: &[f64], truth: &[f64]) -> f64 {
-    found.iter().zip(truth).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max)
+fn largest(actual: &[f64], truth: &[f64]) -> f64 {
+    actual.iter().zip(truth).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max)
 }
 
 #[test]

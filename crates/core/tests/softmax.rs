@@ -150,28 +150,28 @@ fn leakage_is_how_the_minimiser_moves() {
             let (geometry, attributes) = geometry(&table, Release { sigma, releases: 1, label_secret });
             let rows = table.rows(1000);
             let block = &rows.blocks()[0];
-            let mut found = SoftmaxRecords::default();
-            geometry.records(block, &mut found).unwrap();
+            let mut actual = SoftmaxRecords::default();
+            geometry.records(block, &mut actual).unwrap();
             let secret = d + if label_secret { k } else { 0 };
             let part = |i: usize, from: usize, count: usize| jacobians[i].subcols(from, count).to_owned();
             for (i, jacobian) in jacobians.iter().enumerate() {
                 let size = spectral_norm(jacobian) / sigma;
-                let same = |found: f64, truth: &Mat<f64>, what: &str| {
+                let same = |actual: f64, truth: &Mat<f64>, subject: &str| {
                     let truth = spectral_norm(truth) / sigma;
                     assert!(
-                        (found - truth).abs() <= 3e-6 * size,
-                        "{what} of {i}: {found}, by refits {truth}"
+                        (actual - truth).abs() <= 3e-6 * size,
+                        "{subject} of {i}: {actual}, by refits {truth}"
                     );
                 };
-                same(found.eta[i], &part(i, 0, secret), "η");
-                same(found.label_eta[i], &part(i, d, k), "η of the label");
+                same(actual.eta[i], &part(i, 0, secret), "η");
+                same(actual.label_eta[i], &part(i, d, k), "η of the label");
                 for (a, directions) in attributes.iter().enumerate() {
                     let b = basis_matrix(&directions.basis, d, directions.count);
-                    let eta = found.attribute_eta[i * attributes.len() + a];
+                    let eta = actual.attribute_eta[i * attributes.len() + a];
                     same(eta, &(part(i, 0, d) * b), "η of an attribute");
                 }
                 let dfil = squared(&part(i, 0, secret)) / (sigma * sigma * secret as f64);
-                assert!((found.dfil[i] / dfil - 1.0).abs() < 1e-4, "{} {dfil}", found.dfil[i]);
+                assert!((actual.dfil[i] / dfil - 1.0).abs() < 1e-4, "{} {dfil}", actual.dfil[i]);
             }
             let mut whole = geometry.set();
             table.rows(9).blocks().iter().for_each(|b| geometry.add_to_set(b, None, &mut whole));
@@ -189,9 +189,9 @@ fn leakage_is_how_the_minimiser_moves() {
                 let all: Vec<_> = (0..table.n()).map(|i| part(i, 0, d) * &b).collect();
                 assert!((eta * sigma / spectral_norm(&beside(&all)) - 1.0).abs() < 1e-5);
             }
-            let information: f64 = found.information.iter().sum();
-            let dfil: f64 = found.dfil.iter().map(|v| v * secret as f64).sum();
-            assert!((information / dfil - 1.0).abs() < 1e-9 && found.information.len() == secret);
+            let information: f64 = actual.information.iter().sum();
+            let dfil: f64 = actual.dfil.iter().map(|v| v * secret as f64).sum();
+            assert!((information / dfil - 1.0).abs() < 1e-9 && actual.information.len() == secret);
             let picked = [1, 4, 7];
             let mut some = geometry.set();
             geometry.add_to_set(block, Some(&picked), &mut some);
@@ -227,8 +227,8 @@ fn leakage_is_that_of_dense_jacobians_in_all_coordinates() {
         let inverse = inverse(&h).unwrap();
         let release = Release { sigma: 1.3, releases: 2, label_secret: false };
         let (geometry, _) = geometry(&table, release);
-        let mut found = SoftmaxRecords::default();
-        geometry.records(&table.rows(1000).blocks()[0], &mut found).unwrap();
+        let mut actual = SoftmaxRecords::default();
+        geometry.records(&table.rows(1000).blocks()[0], &mut actual).unwrap();
         for i in 0..table.n() {
             let inner = Mat::from_fn(kp, d, |r, j| {
                 let (a, l) = (r / d, r % d);
@@ -237,7 +237,7 @@ fn leakage_is_that_of_dense_jacobians_in_all_coordinates() {
                 if l == j { rho + sw * table.row(i)[l] } else { sw * table.row(i)[l] }
             });
             let eta = table.omega(i) * 2_f64.sqrt() / 1.3 * spectral_norm(&(&inverse * inner));
-            assert!((found.eta[i] / eta - 1.0).abs() < 1e-9, "{} {eta}", found.eta[i]);
+            assert!((actual.eta[i] / eta - 1.0).abs() < 1e-9, "{} {eta}", actual.eta[i]);
         }
     }
 }
@@ -256,19 +256,19 @@ fn two_classes_are_the_logistic_model_with_half_the_penalty() {
     for label_secret in [false, true] {
         let release = Release { sigma: 0.5, releases: 1, label_secret };
         let (geometry, attributes) = geometry(&table, release);
-        let mut found = SoftmaxRecords::default();
-        geometry.records(&rows.blocks()[0], &mut found).unwrap();
+        let mut actual = SoftmaxRecords::default();
+        geometry.records(&rows.blocks()[0], &mut actual).unwrap();
         let twice = Release { sigma: 0.5 * 2_f64.sqrt(), ..release };
         let mut truth = Records::default();
         let model = Geometry::new(&logistic, &attributes, twice).unwrap();
         model.records(&rows.blocks()[0], &mut truth);
         for i in 0..table.n() {
-            assert!((found.eta[i] / truth.eta[i] - 1.0).abs() < 1e-8);
-            assert!((found.dfil[i] / truth.dfil[i] - 1.0).abs() < 1e-8);
-            assert!((found.loss[i] - truth.loss[i]).abs() < 1e-9);
-            assert!((found.label_eta[i] / model.label_eta(&truth, i) - 1.0).abs() < 1e-8);
+            assert!((actual.eta[i] / truth.eta[i] - 1.0).abs() < 1e-8);
+            assert!((actual.dfil[i] / truth.dfil[i] - 1.0).abs() < 1e-8);
+            assert!((actual.loss[i] - truth.loss[i]).abs() < 1e-9);
+            assert!((actual.label_eta[i] / model.label_eta(&truth, i) - 1.0).abs() < 1e-8);
         }
-        let pairs = found.attribute_eta.iter().zip(&truth.attribute_eta);
+        let pairs = actual.attribute_eta.iter().zip(&truth.attribute_eta);
         assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-8 * a.max(*b)));
     }
 }
@@ -329,8 +329,8 @@ fn scaling_by_own_data_is_counted() {
             Ok(())
         };
         units.rows(&rows).as_rows().fold(Block::default, copied, kept).unwrap();
-        let (mut found, mut plain) = (SoftmaxRecords::default(), SoftmaxRecords::default());
-        geometry.counted(&in_units, &mut found).unwrap();
+        let (mut actual, mut plain) = (SoftmaxRecords::default(), SoftmaxRecords::default());
+        geometry.counted(&in_units, &mut actual).unwrap();
         geometry.records(&in_units, &mut plain).unwrap();
         let mut differ = false;
         for i in 0..n {
@@ -356,12 +356,12 @@ fn scaling_by_own_data_is_counted() {
             }
             let jacobian = Mat::from_fn(table.classes * p, d, |r, c| columns[c][r]);
             let truth = spectral_norm(&jacobian) / sigma;
-            assert!((found.eta[i] - truth).abs() <= tolerance * truth, "{i}: {} {truth}", found.eta[i]);
+            assert!((actual.eta[i] - truth).abs() <= tolerance * truth, "{i}: {} {truth}", actual.eta[i]);
             differ |= (plain.eta[i] / truth - 1.0).abs() > 0.01;
             for j in 0..d {
                 let truth = spectral_norm(&jacobian.subcols(j, 1).to_owned()) / sigma;
                 assert!(
-                    (found.attribute_eta[i * d + j] - truth).abs()
+                    (actual.attribute_eta[i * d + j] - truth).abs()
                         <= tolerance * spectral_norm(&jacobian) / sigma
                 );
             }
@@ -383,9 +383,9 @@ fn separable_classes_with_a_tiny_penalty_settle() {
         // Half a Newton step away it would come back: the same minimiser from elsewhere.
         let mut other = fitted.w.clone();
         other.iter_mut().enumerate().for_each(|(j, w)| *w *= 1.0 + 0.01 * (j % 3) as f64);
-        let given = evaluate(&rows, penalty, &other, 9).unwrap();
-        assert!(given.objective > fitted.objective);
-        let (relative, excess) = distance(&given, &fitted);
+        let elsewhere = evaluate(&rows, penalty, &other, 9).unwrap();
+        assert!(elsewhere.objective > fitted.objective);
+        let (relative, excess) = distance(&elsewhere, &fitted);
         assert!(relative > 1e-3 && excess > 0.0);
         let geometry =
             SoftmaxGeometry::new(&fitted, &[], Release { sigma: 1.0, releases: 1, label_secret: true })

@@ -22,7 +22,7 @@ use leakscope_core::glm::{self, Family, Minimiser, ModelKind, Penalty};
 use leakscope_core::measure::SoftmaxScore;
 use leakscope_core::pass::Pass as _;
 use leakscope_core::random::Seeded;
-use leakscope_core::rows::{InMemory, Reweighted, Rows};
+use leakscope_core::rows::{Altered, InMemory, Rows};
 
 use std::borrow::Cow;
 
@@ -101,11 +101,11 @@ fn candidates_are_refits() {
         let rows = table.rows();
         let model = fit(&rows, penalty(l2), 10).unwrap();
         let (secret, q) = (secret(&table), model.coefficients());
-        let found = deltas(&rows, &model, &secret);
+        let actual = deltas(&rows, &model, &secret);
         for i in [0, 1, 17, 59] {
             for (m, value) in [0.0, 1.0].into_iter().enumerate() {
                 let refit = fit(&table.with(i, value).rows(), penalty(l2), 10).unwrap();
-                let delta = &found[(i * 2 + m) * q..(i * 2 + m + 1) * q];
+                let delta = &actual[(i * 2 + m) * q..(i * 2 + m + 1) * q];
                 for (j, d) in delta.iter().enumerate() {
                     let truth = refit.theta[j] - model.theta[j];
                     assert!((d - truth).abs() < 1e-9, "{classes} classes, record {i}: {d} {truth}");
@@ -135,7 +135,7 @@ fn a_number_that_is_scaled_by_its_records_is_scaled_anew_for_every_candidate() {
         let values = vec![-2.0, 0.3, 3.0];
         let secret = Secret::bins(1, values.clone(), vec![-1.0, 1.0], &[1, 1, 1]).unwrap();
         let (secret, q) = (secret.scaled_by_its_records().unwrap(), model.coefficients());
-        let found = deltas(&rows, &model, &secret);
+        let actual = deltas(&rows, &model, &secret);
         for i in [0, 1, 17, 39] {
             for (m, value) in values.iter().enumerate() {
                 let mut changed = table.clone();
@@ -146,7 +146,7 @@ fn a_number_that_is_scaled_by_its_records_is_scaled_anew_for_every_candidate() {
                     of_class[1] /= sd;
                     of_class[P - 1] -= of_class[1] * mean;
                 }
-                let delta = &found[(i * 3 + m) * q..(i * 3 + m + 1) * q];
+                let delta = &actual[(i * 3 + m) * q..(i * 3 + m + 1) * q];
                 for (j, d) in delta.iter().enumerate() {
                     let truth = theta[j] - model.theta[j];
                     assert!((d - truth).abs() < 1e-9, "{classes} classes, record {i}: {d} {truth}");
@@ -179,9 +179,9 @@ fn two_classes_are_the_logistic_model() {
         .iter()
         .flat_map(|w| w.iter().zip(&logistic.w).map(|(w, best)| (w - best) / two).collect::<Vec<_>>())
         .collect();
-    let found = deltas(&rows, &model, &secret);
-    assert_eq!(found.len(), truth.len());
-    assert!(found.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-9));
+    let actual = deltas(&rows, &model, &secret);
+    assert_eq!(actual.len(), truth.len());
+    assert!(actual.iter().zip(&truth).all(|(a, b)| (a - b).abs() < 1e-9));
     let played = [Attack::WhiteBox, Attack::WhiteBoxPrior, Attack::Informed];
     let sigmas = [0.01, 0.05, 0.3];
     let parts: Vec<u8> = (0..150).map(|i| (i % 4) as u8).collect();
@@ -231,7 +231,7 @@ fn attackers_are_what_they_say() {
     let (rows, secret) = (table.rows(), secret(&table));
     let model = fit(&rows, penalty(l2), 10).unwrap();
     let (q, k, options) = (model.coefficients(), classes - 1, options(&Attack::ALL, &[0.03, 0.2]));
-    let found = attack_classes(&rows, &model, &secret, &options, &[]).unwrap();
+    let actual = attack_classes(&rows, &model, &secret, &options, &[]).unwrap();
     let noise = Seeded::new(options.seed).normals(q * options.trials);
     let u = contrasts(classes);
     let lift = |theta: &[f64]| -> Vec<f64> {
@@ -281,7 +281,7 @@ fn attackers_are_what_they_say() {
             }
         }
         let share = hits as f64 / (n * options.trials) as f64;
-        let ours = found.results.iter().find(|r| r.attack == attack && r.sigma == sigma).unwrap();
+        let ours = actual.results.iter().find(|r| r.attack == attack && r.sigma == sigma).unwrap();
         assert!(
             (ours.accuracy.value - share).abs() < 2e-3,
             "{attack:?} {sigma}: {} {share}",
@@ -304,12 +304,12 @@ fn no_attack_beats_its_bound() {
         bounds.add(row as u64, q, delta).unwrap();
     }
     let played = Options { trials: 400, ..options(&[Attack::WhiteBoxPrior, Attack::WhiteBox], &sigmas) };
-    let found = attack_classes(&rows, &model, &secret, &played, &[]).unwrap();
+    let actual = attack_classes(&rows, &model, &secret, &played, &[]).unwrap();
     let mut informative = 0;
     for (at, sigma) in bounds.at_sigmas().unwrap().iter().zip(sigmas) {
         let least = at.bounds.iter().map(|b| b.mean.success.value).fold(1.0, f64::min);
         informative += usize::from(least < 0.99);
-        for r in found.results.iter().filter(|r| r.sigma == sigma) {
+        for r in actual.results.iter().filter(|r| r.sigma == sigma) {
             assert!(
                 r.accuracy.ci_low <= least,
                 "{:?} at {sigma}: {} beats {least}",
@@ -338,12 +338,12 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
         shape: None,
     };
     let kind = (ModelKind::Softmax, penalty(0.05), 10);
-    let found =
+    let actual =
         balance_model(&rows, kind, &balancing(Sharing::Sample, Update::Accelerated), |_, _, _| Ok(()))
             .unwrap();
-    let Minimiser::Softmax(model) = &found.fit else { panic!("a model of classes") };
+    let Minimiser::Softmax(model) = &actual.fit else { panic!("a model of classes") };
     // Measured anew, with the weights in place.
-    let weighted = Reweighted::new(&rows, &found.weights).unwrap();
+    let weighted = Altered::weighted(&rows, &actual.weights).unwrap();
     let geometry = SoftmaxGeometry::new(model, &[], release).unwrap();
     let mut eta = vec![];
     weighted
@@ -363,10 +363,12 @@ fn balanced_leakage_is_even_and_points_score_as_records() {
         .unwrap();
     let (least, most) = eta.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), e| (a.min(*e), b.max(*e)));
     assert!(most / least - 1.0 < 1e-5, "{least} {most}");
-    let mean = found.eta_before.iter().sum::<f64>() / 90.0;
-    assert!(found.eta_before.iter().any(|e| (e / mean - 1.0).abs() > 0.2), "it was uneven before");
-    let plain = losses_of(&rows, &found.fit, &Level::Record, release, None).unwrap();
-    assert!(plain.iter().zip(&found.weights).zip(&eta).all(|((e, w), eta)| (e * w / eta - 1.0).abs() < 1e-9));
+    let mean = actual.eta_before.iter().sum::<f64>() / 90.0;
+    assert!(actual.eta_before.iter().any(|e| (e / mean - 1.0).abs() > 0.2), "it was uneven before");
+    let plain = losses_of(&rows, &actual.fit, &Level::Record, release, None).unwrap();
+    assert!(
+        plain.iter().zip(&actual.weights).zip(&eta).all(|((e, w), eta)| (e * w / eta - 1.0).abs() < 1e-9)
+    );
     // One weight a class, for three of them.
     let shared =
         balance_model(&rows, kind, &balancing(Sharing::Class, Update::Published), |_, _, _| Ok(())).unwrap();

@@ -148,16 +148,18 @@ fn designs_for_classes_are_what_a_blind_optimiser_finds_and_none_beats_the_certi
         assert!(optimal.exact_cost <= shaped.exact_cost && shaped.exact_cost <= shaped.cost_isotropic);
         let isotropic = scaled_cost(&Mat::identity(q, q), &a, &jacobians);
         assert!((shaped.cost_isotropic / isotropic - 1.0).abs() < 1e-5);
-        for found in [&optimal, &shaped] {
-            let covariance = matrix(&found.noise.covariance(), q);
-            assert!((found.cost / trace(&(&covariance * &a)) - 1.0).abs() < 1e-6);
+        for actual in [&optimal, &shaped] {
+            let covariance = matrix(&actual.noise.covariance(), q);
+            assert!((actual.cost / trace(&(&covariance * &a)) - 1.0).abs() < 1e-6);
             let precision = inverse(&covariance).unwrap();
             let worst = jacobians
                 .iter()
                 .map(|j| spectral_norm(&(j.transpose() * &precision * j)))
                 .fold(0.0, f64::max);
-            assert!((worst.sqrt() / found.largest_eta - 1.0).abs() < 1e-5);
-            assert!(found.covariance_information > 0.0 && worst + found.covariance_information <= 1.0 + 1e-9);
+            assert!((worst.sqrt() / actual.largest_eta - 1.0).abs() < 1e-5);
+            assert!(
+                actual.covariance_information > 0.0 && worst + actual.covariance_information <= 1.0 + 1e-9
+            );
         }
         let (mut draws, centre) = (Draws(77), matrix(&optimal.noise.covariance(), q));
         for k in 0..100 {
@@ -176,7 +178,7 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise_on_classes() {
     let table = Table::new(40, false, 8);
     let fitted = table.fit();
     let request = Request { shape_budget: 1.0, ..Request::new(targets().remove(0), Shape::Optimal) };
-    let found = design(&table.rows(), &fitted, &request).unwrap();
+    let actual = design(&table.rows(), &fitted, &request).unwrap();
     let (i, values) = (5, [-1.5, 1.5]);
     let changed = |value: f64| {
         let mut other = table.clone();
@@ -185,12 +187,12 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise_on_classes() {
     };
     let models = values.map(changed);
     let gap: Vec<f64> = models[0].iter().zip(&models[1]).map(|(a, b)| a - b).collect();
-    let delta = found.noise.distance(&gap);
+    let delta = actual.noise.distance(&gap);
     let (mut bits, trials, mut right) = (Seeded::new(6), 8_000, 0.0);
     for k in 0..trials {
-        let seen = found.noise.release(&models[k % 2], &mut bits).unwrap();
+        let seen = actual.noise.release(&models[k % 2], &mut bits).unwrap();
         let distance =
-            |w: &[f64]| found.noise.distance(&seen.iter().zip(w).map(|(s, w)| s - w).collect::<Vec<_>>());
+            |w: &[f64]| actual.noise.distance(&seen.iter().zip(w).map(|(s, w)| s - w).collect::<Vec<_>>());
         right += f64::from(u8::from((distance(&models[0]) < distance(&models[1])) == (k % 2 == 0)));
     }
     let (rate, bound) = (right / trials as f64, normal_cdf(0.5 * delta));
@@ -201,7 +203,7 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise_on_classes() {
     // The bound over all records is at least that of this one, and is measured by the same noise.
     let units = Units::of_encoding(vec![Scaling::NONE; D], false).unwrap();
     let model = units.softmax(&fitted).unwrap();
-    let (rows, noise) = (table.rows(), Noise::Whitener(found.noise.whitener().to_vec()));
+    let (rows, noise) = (table.rows(), Noise::Whitener(actual.noise.whitener().to_vec()));
     let telling = SoftmaxTelling::new(&rows, (&model, &units), (&noise, 1)).unwrap();
     let told = telling.ask(&Question::Number { column: 0, values }, table.n()).unwrap();
     assert!(told.worst.value >= bound * (1.0 - 1e-9), "{} {bound}", told.worst.value);
@@ -213,7 +215,7 @@ fn the_white_box_does_not_beat_its_bound_under_shaped_noise_on_classes() {
                 other.fit().theta
             };
             let (a, b) = (with(values[0]), with(values[1]));
-            found.noise.distance(&a.iter().zip(&b).map(|(a, b)| a - b).collect::<Vec<_>>())
+            actual.noise.distance(&a.iter().zip(&b).map(|(a, b)| a - b).collect::<Vec<_>>())
         })
         .collect();
     let worst = distances.iter().copied().fold(0.0, f64::max);
@@ -228,9 +230,9 @@ fn public_shapes_budgets_and_nonsense() {
     let targets = targets().remove(0);
     let request = Request { shape_budget: 1.0, ..Request::new(targets, Shape::Optimal) };
     let shape = design(&public.rows(), &public.fit(), &request).unwrap().factor;
-    let found = design_with_shape(&private.rows(), &private.fit(), &request, &shape).unwrap();
-    assert!(found.covariance_information == 0.0 && found.largest_eta <= 1.0);
-    assert!(found.factor.entries == shape.entries && found.exact_cost >= found.lower_bound_on_cost);
+    let actual = design_with_shape(&private.rows(), &private.fit(), &request, &shape).unwrap();
+    assert!(actual.covariance_information == 0.0 && actual.largest_eta <= 1.0);
+    assert!(actual.factor.entries == shape.entries && actual.exact_cost >= actual.lower_bound_on_cost);
     // A budget is kept, and used: what it costs is told apart from what the search reached.
     let many = Table::new(200, false, 3);
     let of = |request: &Request| design(&many.rows(), &many.fit(), request).unwrap();

@@ -186,10 +186,10 @@ fn every_record_is_bounded_and_the_worst_is_exact() {
                     continue;
                 }
                 let (truth, _) = table.truth(i, &question, &units, sigma);
-                for (told, what) in [(&few, "first look"), (&all, "refitted")] {
+                for (told, subject) in [(&few, "first look"), (&all, "refitted")] {
                     assert!(
                         told.delta[i] >= truth * (1.0 - 1e-7),
-                        "{classes} {question:?} {i} {what}: {} below {truth}",
+                        "{classes} {question:?} {i} {subject}: {} below {truth}",
                         told.delta[i]
                     );
                 }
@@ -215,15 +215,15 @@ fn two_classes_are_told_apart_as_by_the_logistic_model() {
     let model = units.fit(&logistic).unwrap();
     let noise = Noise::Isotropic(sigma * 2_f64.sqrt());
     for question in questions(2, table.d) {
-        let found = table.told(&question, sigma, 50);
+        let actual = table.told(&question, sigma, 50);
         let same = match question {
             Question::Classes { .. } => Question::Label { values: [0.0, 1.0] },
             other => other,
         };
         let truth = told_apart(&rows, (&model, &units), (&noise, 1), &same, 50).unwrap();
-        assert_eq!(found.worst_row, truth.worst_row);
-        assert!((found.worst.value - truth.worst.value).abs() < 1e-7);
-        assert!((found.median.value - truth.median.value).abs() < 2e-2);
+        assert_eq!(actual.worst_row, truth.worst_row);
+        assert!((actual.worst.value - truth.worst.value).abs() < 1e-7);
+        assert!((actual.median.value - truth.median.value).abs() < 2e-2);
     }
 }
 

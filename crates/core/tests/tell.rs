@@ -74,7 +74,7 @@ fn distance(a: &[f64], b: &[f64], sd: &[f64]) -> f64 {
 
 #[test]
 fn distances_are_those_of_whole_refits() {
-    for (family, l2, weighted, given) in [
+    for (family, l2, weighted, public_scaling) in [
         (Family::Linear, 0.2, false, false),
         (Family::Linear, 0.0, true, false),
         (Family::Logistic, 0.1, true, false),
@@ -84,7 +84,7 @@ fn distances_are_those_of_whole_refits() {
         (Family::Gamma, 0.1, true, false),
         (Family::Tweedie(Parameter::new(1.4).unwrap()), 0.1, false, true),
     ] {
-        let table = Raw::draw(23, family, (36, 4), l2, weighted, given);
+        let table = Raw::draw(23, family, (36, 4), l2, weighted, public_scaling);
         let (units, encoded) = (fixed(&table), table.encoded());
         let model = units.fit(&table.fit()).unwrap();
         let rows = units.rows(&encoded);
@@ -100,10 +100,10 @@ fn distances_are_those_of_whole_refits() {
                     })
                     .collect();
                 let worst = truth.iter().copied().fold(0.0, f64::max);
-                for (i, (found, truth)) in told.delta.iter().zip(&truth).enumerate() {
-                    assert!(*found >= truth * (1.0 - 1e-9), "{family:?} {question:?} {i}: {found} {truth}");
+                for (i, (actual, truth)) in told.delta.iter().zip(&truth).enumerate() {
+                    assert!(*actual >= truth * (1.0 - 1e-9), "{family:?} {question:?} {i}: {actual} {truth}");
                     if family == Family::Linear {
-                        assert!(*found <= truth * (1.0 + 1e-8) + 1e-9, "{question:?} {i}: {found} {truth}");
+                        assert!(*actual <= truth * (1.0 + 1e-8) + 1e-9, "{question:?} {i}: {actual} {truth}");
                     }
                 }
                 // The worst record is known, to the share that was not worth a refit.
@@ -214,8 +214,8 @@ fn hard_tables_are_refitted_to_the_same_distances() {
             })
             .collect();
         let worst = truth.iter().copied().fold(0.0, f64::max);
-        for (i, (found, truth)) in told.delta.iter().zip(&truth).enumerate() {
-            assert!(*found >= truth * (1.0 - 1e-7), "{:?} {i}: {found} {truth}", table.family);
+        for (i, (actual, truth)) in told.delta.iter().zip(&truth).enumerate() {
+            assert!(*actual >= truth * (1.0 - 1e-7), "{:?} {i}: {actual} {truth}", table.family);
         }
         let largest = told.delta.iter().copied().fold(0.0, f64::max);
         assert!(largest <= worst * 1.0011, "{:?}: {largest} {worst}", table.family);

@@ -17,7 +17,7 @@ use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Minimiser, ModelKind};
 use leakscope_core::pass::Runner;
-use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_core::rows::{Altered, Rows};
 use leakscope_report::Attack;
 use leakscope_report::attack as report;
 use leakscope_report::format;
@@ -99,7 +99,6 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let shaped = loaded.shape(request, &fit, hooks)?;
     let shape = shaped.as_ref().map(|s| s.noise.clone());
     let eta = leakage(request, &loaded, &fit, (&playing.secret, 1), shape.as_ref())?;
-    let mean = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len().max(1) as f64;
     let eta_mean = mean(&eta);
     let mut sigmas = sigmas(playing, eta_mean)?;
     let mut warnings = loaded.remarks(request, &fit)?;
@@ -118,38 +117,28 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
     let parts = deciles(&eta);
     let play = |fit: &Minimiser, weights: Option<&[f64]>| -> Result<Outcomes> {
         let outcome = match weights {
-            Some(weights) => played(&Reweighted::new(&loaded.rows, weights)?, fit, &secret, &options, &parts),
+            Some(weights) => {
+                played(&Altered::weighted(&loaded.rows, weights)?, fit, &secret, &options, &parts)
+            }
             None => played(&loaded.rows, fit, &secret, &options, &parts),
         };
         outcome.map_err(|e| explain(e, &loaded.encoding, request.l2))
     };
     let outcomes = play(&fit, None)?;
+    let after = match playing.balance {
+        0 => None,
+        iterations => {
+            let options = BalanceOptions { shape: shape.clone(), ..balancing(level, iterations, unit) };
+            Some(after_balancing(request, &loaded, &options, &play)?)
+        }
+    };
     let results = listed(&outcomes, eta_mean, false);
     let mut by_decile = tenths(&outcomes, false);
-    let mut balance = None;
-    let mut results_balanced = vec![];
-    if playing.balance > 0 {
-        let options = BalanceOptions { shape: shape.clone(), ..balancing(level, playing.balance, unit) };
-        let outcome = balanced(request, &loaded, &options)?;
-        let after = play(&outcome.fit, Some(&outcome.weights))?;
-        let after_mean = mean(&outcome.eta);
-        results_balanced = listed(&after, after_mean, true);
-        by_decile.extend(tenths(&after, true));
-        balance = Some(report::Balanced {
-            iterations: outcome.best,
-            spread_before: outcome.history[0].spread,
-            spread_after: outcome.history[outcome.best].spread,
-            eta_mean_at_unit_noise: after_mean,
-        });
-    }
+    by_decile.extend(after.iter().flat_map(|a| tenths(&a.outcomes, true)));
+    let listed_after = |a: &AfterBalancing| listed(&a.outcomes, a.facts.eta_mean_at_unit_noise, true);
+    let results_balanced = after.as_ref().map(listed_after).unwrap_or_default();
     let seconds = clock.elapsed().as_secs_f64();
-    if outcomes.left_out > 0 {
-        warnings.push(format!(
-            "{} have a value of {} that is none of the candidates, and are not attacked.",
-            format::counted(outcomes.left_out, "record"),
-            playing.secret
-        ));
-    }
+    warnings.extend(not_attacked(outcomes.left_out, &playing.secret));
     crate::output::complete(Attack {
         schema: report::SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
@@ -165,7 +154,7 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         results_balanced,
         deciles: by_decile,
         eta_mean_at_unit_noise: eta_mean,
-        balance,
+        balance: after.map(|a| a.facts),
         utility: utility(request, &loaded, &fit, (&options.sigmas, shape.as_ref()))?,
         noise: described(request, &loaded, shaped.as_ref())?,
         warnings,
@@ -173,6 +162,40 @@ pub fn run(request: &Request, playing: &Playing, hooks: &Hooks) -> Result<Attack
         seconds,
         redact: request.redact,
     })
+}
+
+fn not_attacked(left_out: u64, secret: &str) -> Option<String> {
+    let records = format::counted(left_out, "record");
+    let remark =
+        format!("{records} have a value of {secret} that is none of the candidates, and are not attacked.");
+    (left_out > 0).then_some(remark)
+}
+
+fn mean(eta: &[f64]) -> f64 {
+    eta.iter().sum::<f64>() / eta.len().max(1) as f64
+}
+
+/// The attacks on the balanced model.
+struct AfterBalancing {
+    outcomes: Outcomes,
+    facts: report::Balanced,
+}
+
+/// Balances, and plays the attacks again.
+fn after_balancing(
+    request: &Request,
+    loaded: &Loaded,
+    options: &BalanceOptions,
+    play: &dyn Fn(&Minimiser, Option<&[f64]>) -> Result<Outcomes>,
+) -> Result<AfterBalancing> {
+    let outcome = balanced(request, loaded, options)?;
+    let facts = report::Balanced {
+        iterations: outcome.best,
+        spread_before: outcome.history[0].spread,
+        spread_after: outcome.history[outcome.best].spread,
+        eta_mean_at_unit_noise: mean(&outcome.eta),
+    };
+    Ok(AfterBalancing { outcomes: play(&outcome.fit, Some(&outcome.weights))?, facts })
 }
 
 /// Plays the attacks against a model of either kind.

@@ -101,9 +101,9 @@ impl From<CoreError> for Failure {
                  with ⟨scale=standard⟩",
                 shown(value)
             )),
-            CoreError::OutOfRange { what, value, expected } => match option_of(what) {
+            CoreError::OutOfRange { subject, value, expected } => match option_of(subject) {
                 Some(name) => Self::option(name, format!("{}: expected {expected}", shown(value))),
-                None => Self::Message(CoreError::OutOfRange { what, value, expected }.to_string()),
+                None => Self::Message(CoreError::OutOfRange { subject, value, expected }.to_string()),
             },
             other => Self::Message(other.to_string()),
         }

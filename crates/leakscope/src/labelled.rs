@@ -96,7 +96,7 @@ fn state_of<P: LabelledPass>(pass: &P, sent: &[u8], state: &[u8]) -> Result<P::S
     if pass.fits(&state) {
         return Ok(state);
     }
-    Err(Error::Bytes { what: P::NAME, damage: Damage::Content("the state has other sizes".into()) })
+    Err(Error::Bytes { subject: P::NAME, damage: Damage::Content("the state has other sizes".into()) })
 }
 
 /// Runs the pass that came as bytes over a part of a table; its records go to the file of that table, where they are wanted.

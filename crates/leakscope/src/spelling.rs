@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn a_value_is_joined_to_its_option_as_the_interface_writes_it() {
-        let said = |spelling: Spelling, message| spelling.complaint("target_eta", message);
+        let complaint = |spelling: Spelling, message| spelling.complaint("target_eta", message);
         let wrong = "-1: expected a positive number";
-        assert_eq!(said(Spelling::CommandLine, wrong), "--target-eta: -1: expected a positive number");
-        assert_eq!(said(Spelling::Python, wrong), "target_eta=-1: expected a positive number");
-        assert_eq!(said(Spelling::Python, "`big`: no `x` here"), "target_eta='big': no `x` here");
-        assert_eq!(said(Spelling::Python, "`a` and `b`: choose"), "target_eta: `a` and `b`: choose");
+        assert_eq!(complaint(Spelling::CommandLine, wrong), "--target-eta: -1: expected a positive number");
+        assert_eq!(complaint(Spelling::Python, wrong), "target_eta=-1: expected a positive number");
+        assert_eq!(complaint(Spelling::Python, "`big`: no `x` here"), "target_eta='big': no `x` here");
+        assert_eq!(complaint(Spelling::Python, "`a` and `b`: choose"), "target_eta: `a` and `b`: choose");
         assert_eq!(
-            said(Spelling::Python, "leave ⟨sigma⟩ out: use one"),
+            complaint(Spelling::Python, "leave ⟨sigma⟩ out: use one"),
             "target_eta: leave sigma out: use one"
         );
         assert_eq!(Spelling::Python.complaint("intercept", "no"), "fit_intercept: no");

@@ -210,13 +210,13 @@ mod tests {
         for r in &golden.clips {
             let (s, s1) = clip.factor(r.norm);
             let h = r.norm / 2.0 - 1.0;
-            for (found, exact, tolerance) in [
+            for (actual, exact, tolerance) in [
                 (s, r.factor, 1e-15),
                 (s1, r.derivative, 4e-15),
                 // exp(−h²/2) turns the rounding of its argument into h² of its own
                 (clip.slope(r.norm), r.slope, 4e-15 * (1.0 + h * h)),
             ] {
-                assert!((found - exact).abs() <= tolerance * exact.abs(), "{found:e} against {exact:e}");
+                assert!((actual - exact).abs() <= tolerance * exact.abs(), "{actual:e} against {exact:e}");
             }
         }
         assert!(golden.clips.len() == 10 && golden.clips.iter().any(|r| r.slope.abs() < 1e-290));

@@ -5,10 +5,9 @@ mod sequences;
 
 use crate::{
     LayerSpec as L, Loss, NetSpec, Network, Shape,
-    data::{Batch, Input},
+    data::{Batch, Input, Label},
     device::{Backend, Device, Target},
     layer::Draws,
-    leak::Label,
     pass::{OwnDirection, SharedDirection},
     random::{Generator, Purpose},
     spec::{NodeSpec as N, Padding},

@@ -10,18 +10,28 @@ use crate::{
     Loss, Network, Real, Shape,
     device::{Buf, Device, Index, Staging, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
-    leak::Label,
     loss::{Agreement, largest},
     spec::Reduction,
 };
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
-pub const NO_LABEL: u32 = u32::MAX;
+pub use crate::loss::NO_LABEL;
+
+/// Whether the label is secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum Label {
+    /// The attacker knows it
+    Public,
+    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
+    Secret,
+}
 
 /// Records of one shape and their labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,7 +179,7 @@ impl<T: Real> Data<T> {
     fn of(input: Shape, x: Vec<T>, n: usize, outputs: usize, places: usize, y: Labels<T>) -> Result<Self> {
         if let Shape::Tokens { .. } = input {
             let reason = "tokens are whole numbers: take Data::tokens".to_owned();
-            return Err(Error::Format { what: "the records", reason });
+            return Err(Error::Format { subject: "the records", reason });
         }
         check_len("the records", x.len(), n.saturating_mul(input.len()))?;
         check_finite("the records", &x)?;
@@ -337,7 +347,7 @@ impl<T: Real> Data<T> {
             return Err(Error::DoesNotChain {
                 layer: 0,
                 kind: "input",
-                found: self.input.dims(),
+                actual: self.input.dims(),
                 need: "the records must have the shape the network was made for",
             });
         }
@@ -351,7 +361,7 @@ impl<T: Real> Data<T> {
             let reason = "sequences are padded behind their end, and the network reads behind a position: give it sequences \
                           of one length"
                 .to_owned();
-            return Err(Error::Format { what: "the records", reason });
+            return Err(Error::Format { subject: "the records", reason });
         }
         check_len("a label", self.outputs, net.outputs())?;
         check_len("the labels of a record", self.places, net.places(self.input.length()))?;
@@ -492,7 +502,7 @@ impl<T: Real> Data<T> {
         match records.iter().find(|i| **i >= self.len()) {
             None => Ok(()),
             Some(&i) => Err(Error::OutOfRange {
-                what: "a record number",
+                subject: "a record number",
                 value: i as f64,
                 expected: "below the number of records",
             }),
@@ -512,7 +522,7 @@ fn check_classes(classes: &[u32], outputs: usize, places: usize) -> Result<()> {
     let limit = outputs.max(2) as u32;
     if let Some(c) = classes.iter().find(|c| **c >= limit && (**c != NO_LABEL || places == 1)) {
         let expected = "a class below the number of outputs (0 or 1 with one output)";
-        return Err(Error::OutOfRange { what: "a label", value: f64::from(*c), expected });
+        return Err(Error::OutOfRange { subject: "a label", value: f64::from(*c), expected });
     }
     let empty = |labels: &[u32]| labels.iter().all(|c| *c == NO_LABEL);
     match classes.chunks(places).position(empty) {

@@ -7,14 +7,12 @@ mod steps;
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    data::{Batch, Input},
+    data::{Batch, Input, Label},
     device::{Backend, Buf, Device, Target},
     error::{Error, Result, check_finite, check_len},
     layer::Draws,
-    leak::Label,
     loss::Agreement,
-    pass::{OwnDirection, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, SharedDirection, Shift, check_records},
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
@@ -198,14 +196,6 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     Ok(out)
 }
 
-/// Checks norms and losses of records: both finite.
-pub(crate) fn check_records(norms: &[f64], losses: &[f64], records: &[usize]) -> Result<()> {
-    match norms.iter().zip(losses).position(|(n, l)| !n.is_finite() || !l.is_finite()) {
-        None => Ok(()),
-        Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
-    }
-}
-
 /// The sum of the gradients of records as they are, without their norms: what training in the open computes, and what the cost
 /// of clipping is measured against.
 pub fn gradient<T: Real>(net: &Network<T>, data: &Data<T>, records: &[usize]) -> Result<BatchGradient<T>> {
@@ -298,7 +288,7 @@ pub fn evaluate<T: Real>(net: &Network<T>, data: &Data<T>) -> Result<Evaluation>
     let n = data.len() as f64;
     let loss = loss / n;
     if !loss.is_finite() {
-        return Err(Error::NotFinite { what: "the loss", position: 0 });
+        return Err(Error::NotFinite { subject: "the loss", position: 0 });
     }
     let share = |right: usize, of: f64| predicts_classes.then_some(right as f64 / of);
     Ok(Evaluation { loss, accuracy: share(records, n), label_accuracy: share(labels, of as f64) })
@@ -375,7 +365,7 @@ pub(crate) fn predict_generic<T: Real>(net: &Network<T>, records: &[T]) -> Resul
     let (d, length) = (net.values(net.input().length()), net.input().length());
     if net.vocabulary().is_some() {
         let reason = "the network reads tokens: take predict_data".to_owned();
-        return Err(Error::Format { what: "the records", reason });
+        return Err(Error::Format { subject: "the records", reason });
     }
     let n = records.len() / d;
     check_len("the records", records.len(), n * d)?;

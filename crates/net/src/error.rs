@@ -8,60 +8,60 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// Two neighbouring layers do not fit.
-    #[error("layer {layer} ({kind}) cannot follow an output of shape {found:?}: {need}")]
+    #[error("layer {layer} ({kind}) cannot follow an output of shape {actual:?}: {need}")]
     DoesNotChain {
         /// Position of the layer in the file, counted from 0.
         layer: usize,
         /// What kind of layer it is.
         kind: &'static str,
         /// Shape it would receive.
-        found: Vec<usize>,
+        actual: Vec<usize>,
         /// What it needs, in words.
         need: &'static str,
     },
     /// A number is outside its range.
-    #[error("{what} is {}: expected {expected}", leakscope_core::error::shown(*value))]
+    #[error("{subject} is {}: expected {expected}", leakscope_core::error::shown(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
-        what: &'static str,
+        subject: &'static str,
         /// What it was.
         value: f64,
         /// What it should be, in words.
         expected: &'static str,
     },
     /// An array has the wrong length.
-    #[error("{what} has length {found}, expected {expected}")]
+    #[error("{subject} has length {actual}, expected {expected}")]
     Length {
         /// Name of the array.
-        what: &'static str,
+        subject: &'static str,
         /// Its length.
-        found: usize,
+        actual: usize,
         /// The length it must have.
         expected: usize,
     },
     /// An array holds a NaN or an infinity.
-    #[error("{what}: not finite at position {position}; repair or remove it")]
+    #[error("{subject}: not finite at position {position}; repair or remove it")]
     NotFinite {
         /// Name of the array.
-        what: &'static str,
+        subject: &'static str,
         /// First offending position.
         position: usize,
     },
     /// A file is of a version this programme does not read.
-    #[error("{what} is of version {found}; this programme reads version {expected}")]
+    #[error("{subject} is of version {actual}; this programme reads version {expected}")]
     Version {
         /// Which file.
-        what: &'static str,
-        /// Version found.
-        found: u32,
+        subject: &'static str,
+        /// Its version.
+        actual: u32,
         /// Version understood.
         expected: u32,
     },
     /// A file is not what it should be.
-    #[error("{what}: {reason}")]
+    #[error("{subject}: {reason}")]
     Format {
         /// Which file or part.
-        what: &'static str,
+        subject: &'static str,
         /// Why it cannot be read.
         reason: String,
     },
@@ -82,22 +82,22 @@ pub enum Error {
         reason: String,
     },
     /// A checkpoint belongs to another run.
-    #[error("the checkpoint was written by a run with another {what}: resume with the original one")]
+    #[error("the checkpoint was written by a run with another {setting}: resume with the original one")]
     OtherRun {
-        /// What differs.
-        what: &'static str,
+        /// Which setting differs.
+        setting: &'static str,
     },
     /// Training produced numbers that are not finite, or a loss out of all proportion; the parameters of the last good
     /// step are kept.
     #[error(
-        "training diverged at step {step}: {what}. The parameters of step {step} before the update are kept; lower the \
+        "training diverged at step {step}: {symptom}. The parameters of step {step} before the update are kept; lower the \
          learning rate or clip gradients"
     )]
     Diverged {
         /// The step that failed, counted from 0.
         step: u64,
         /// What is wrong, in words.
-        what: &'static str,
+        symptom: &'static str,
     },
     /// A label is not one of the network's loss.
     #[error("the label of record {record} does not suit the loss {loss}: {advice}")]
@@ -143,19 +143,19 @@ pub enum Error {
 }
 
 /// Checks that a number lies in a range.
-pub(crate) fn check(ok: bool, what: &'static str, value: f64, expected: &'static str) -> Result<()> {
-    if ok { Ok(()) } else { Err(Error::OutOfRange { what, value, expected }) }
+pub(crate) fn check(ok: bool, subject: &'static str, value: f64, expected: &'static str) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::OutOfRange { subject, value, expected }) }
 }
 
 /// Checks a length.
-pub(crate) fn check_len(what: &'static str, found: usize, expected: usize) -> Result<()> {
-    if found == expected { Ok(()) } else { Err(Error::Length { what, found, expected }) }
+pub(crate) fn check_len(subject: &'static str, actual: usize, expected: usize) -> Result<()> {
+    if actual == expected { Ok(()) } else { Err(Error::Length { subject, actual, expected }) }
 }
 
 /// Checks that every value is finite.
-pub(crate) fn check_finite<T: crate::Real>(what: &'static str, values: &[T]) -> Result<()> {
+pub(crate) fn check_finite<T: crate::Real>(subject: &'static str, values: &[T]) -> Result<()> {
     match values.iter().position(|v| !v.to_f64().is_finite()) {
         None => Ok(()),
-        Some(position) => Err(Error::NotFinite { what, position }),
+        Some(position) => Err(Error::NotFinite { subject, position }),
     }
 }

@@ -3,9 +3,8 @@
 
 use crate::{
     Real,
-    device::{Buf, Device, Krylov, Streams},
+    device::{Buf, Device, Krylov, Pulled, Stop, Streams},
     error::Result,
-    pass::Pulled,
     random::{Generator, Purpose},
 };
 use rayon::prelude::*;
@@ -116,16 +115,6 @@ impl Basis {
         self.0.push(w);
         (along, new)
     }
-}
-
-/// When the iteration of a record ends.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stop {
-    /// What rounding leaves behind of a product, as a share of the operator's size.
-    pub(crate) rounding: f64,
-    pub(crate) dimension: usize,
-    /// Of the relative residual.
-    pub(crate) tolerance: f64,
 }
 
 /// The iterations of the records of a piece, where they are.
@@ -261,37 +250,37 @@ mod tests {
 
     /// One record on the processor, its operator a function.
     fn iterate(start: Vec<f64>, steps: usize, product: impl Fn(&[f64]) -> Vec<f64>) -> (Tridiagonal, usize) {
-        let mut found = Tridiagonal::new(1e-14, start.len());
+        let mut t = Tridiagonal::new(1e-14, start.len());
         let mut basis = Basis(vec![unit(start)]);
         for step in 1..=steps {
             let (along, new) = basis.advance(product(&basis.0[step - 1]));
-            found.push(along, new);
-            if found.done() || found.largest().1 < 1e-10 {
-                return (found, step);
+            t.push(along, new);
+            if t.done() || t.largest().1 < 1e-10 {
+                return (t, step);
             }
         }
-        (found, steps)
+        (t, steps)
     }
 
     #[test]
     fn a_diagonal_operator_gives_its_largest_entry() {
         let entries: Vec<f64> = (0..40).map(|i| 1.0 / f64::from(i + 1)).collect();
         let start = (0..40).map(|i| 1.0 + 0.1 * f64::from(i % 7)).collect();
-        let (found, steps) = iterate(start, 40, |q| q.iter().zip(&entries).map(|(v, e)| v * e).collect());
-        let theta = found.largest().0;
+        let (t, steps) = iterate(start, 40, |q| q.iter().zip(&entries).map(|(v, e)| v * e).collect());
+        let theta = t.largest().0;
         assert!((theta - 1.0).abs() < 1e-10 && steps < 30, "{theta} after {steps}");
     }
 
     #[test]
     fn a_zero_operator_gives_zero() {
-        let (found, steps) = iterate(vec![1.0; 5], 5, |_| vec![0.0; 5]);
-        assert_eq!((found.largest(), found.done(), steps), ((0.0, 0.0), true, 1));
+        let (t, steps) = iterate(vec![1.0; 5], 5, |_| vec![0.0; 5]);
+        assert_eq!((t.largest(), t.done(), steps), ((0.0, 0.0), true, 1));
     }
 
     #[test]
     fn a_rank_one_operator_ends_in_two_steps() {
         let u = [3.0, 0.0, 4.0];
-        let (found, steps) = iterate(vec![1.0; 3], 3, |q| u.iter().map(|v| dot(q, &u) * v).collect());
-        assert!((found.largest().0 - 25.0).abs() < 1e-10 && steps <= 2);
+        let (t, steps) = iterate(vec![1.0; 3], 3, |q| u.iter().map(|v| dot(q, &u) * v).collect());
+        assert!((t.largest().0 - 25.0).abs() < 1e-10 && steps <= 2);
     }
 }

@@ -27,8 +27,8 @@
 //! let input = Shape::Image([28, 28, 1]);
 //! let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
 //! let data = Data::classes(input, vec![0.5; 2 * 784], 10, &[3, 7])?;
-//! let what = leak::Measure::new(Clip::Gelu { bound: 8.0 }, 0.5, 1);
-//! for record in leak::measure(&net, &data, &[0, 1], &what)? {
+//! let request = leak::Measure::new(Clip::Gelu { bound: 8.0 }, 0.5, 1);
+//! for record in leak::measure(&net, &data, &[0, 1], &request)? {
 //!     let dfil = record.dfil.expect("a trace was asked for");
 //!     assert!(dfil.value > 0.0 && dfil.standard_error.is_some());
 //! }
@@ -39,7 +39,6 @@
 //! (MATHS §5.1). Images are channels last. Of a text, leakage is that of its embedded values (MATHS §10).
 
 pub mod attack;
-mod builder;
 pub mod clip;
 mod compiled;
 #[cfg(test)]

@@ -3,15 +3,17 @@
 //! Values are numbered: 0 is the record, i + 1 what node i returns. A node reads values before its own, so the order of the
 //! nodes is one in which passes may visit them.
 
+mod builder;
+
+use builder::Builder;
+
 use crate::{
-    Data, Loss, NetSpec, Real, Shape,
-    builder::Builder,
+    Loss, NetSpec, Real, Shape,
     device::{Backend, Buf, Device, cuda},
     error::{Error, Result, check, check_finite, check_len},
-    layer::{Embedding, Join, Layer, Start, Tensor, Width},
-    leak::Label,
+    layer::{Embedding, Join, Layer, Start, Tensor},
     random::{Generator, Purpose},
-    shape::product,
+    shape::{Width, product},
     spec::SPEC_VERSION,
 };
 
@@ -50,28 +52,6 @@ pub(crate) struct Statistics {
     pub(crate) variance: Vec<f64>,
 }
 
-/// Mean and variance of a stream (Welford).
-#[derive(Debug, Clone, Default)]
-struct Moments {
-    count: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Moments {
-    fn add(&mut self, v: f64) {
-        self.count += 1.0;
-        let from = v - self.mean;
-        self.mean += from / self.count;
-        self.squares += from * (v - self.mean);
-    }
-
-    /// Mean and variance, the latter over the count, as batch norm has it.
-    fn get(&self) -> (f64, f64) {
-        (self.mean, self.squares / self.count.max(1.0))
-    }
-}
-
 /// One named tensor of the parameters or statistics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedTensor {
@@ -91,7 +71,7 @@ pub struct Network<T> {
     pub(crate) nodes: Vec<Node<T>>,
     pub(crate) theta: Buf<T>,
     pub(crate) constants: Buf<T>,
-    statistics: Vec<Statistics>,
+    pub(crate) statistics: Vec<Statistics>,
     outputs: usize,
     /// Rows of outputs: one, or one for each position.
     places: Width,
@@ -143,7 +123,11 @@ impl<T: Real> Network<T> {
 
     pub(crate) fn build_generic(spec: NetSpec) -> Result<Self> {
         if spec.version != SPEC_VERSION {
-            return Err(Error::Version { what: "the network", found: spec.version, expected: SPEC_VERSION });
+            return Err(Error::Version {
+                subject: "the network",
+                actual: spec.version,
+                expected: SPEC_VERSION,
+            });
         }
         let size = product(&spec.input.dims());
         check(
@@ -161,11 +145,11 @@ impl<T: Real> Network<T> {
         if spec.loss == Loss::SoftmaxCrossEntropy && outputs < 2 {
             let reason = "a softmax over one output is 1 whatever the record, so nothing would be learned and nothing \
                           measured: give it an output for each class, or take binary-cross-entropy";
-            return Err(Error::Format { what: "the network", reason: reason.to_owned() });
+            return Err(Error::Format { subject: "the network", reason: reason.to_owned() });
         }
         if !b.nodes.iter().any(|n| n.trained) && !b.embedding.as_ref().is_some_and(|e| e.trained) {
             let reason = "no layer has parameters that are trained".to_owned();
-            return Err(Error::Format { what: "the network", reason });
+            return Err(Error::Format { subject: "the network", reason });
         }
         let readers = b.readers()?;
         let mut dev: Device<T> = Backend::default().device();
@@ -234,13 +218,13 @@ impl<T: Real> Network<T> {
         check_finite("the variance of a batch norm", variance)?;
         let Some(s) = self.statistics.iter_mut().find(|s| s.position == position) else {
             let reason = format!("layer {position} is no batch norm");
-            return Err(Error::Format { what: "the statistics", reason });
+            return Err(Error::Format { subject: "the statistics", reason });
         };
         check_len("the mean of a batch norm", mean.len(), s.mean.len())?;
         check_len("the variance of a batch norm", variance.len(), s.mean.len())?;
         if let Some(&v) = variance.iter().find(|v| **v < 0.0) {
             return Err(Error::OutOfRange {
-                what: "a variance of a batch norm",
+                subject: "a variance of a batch norm",
                 value: v,
                 expected: "at least 0",
             });
@@ -262,37 +246,6 @@ impl<T: Real> Network<T> {
 
     pub(crate) fn knows_statistics(&self, position: usize) -> bool {
         self.statistics.iter().any(|s| s.position == position && s.known)
-    }
-
-    /// Sets the statistics of every batch norm to those of its input over given records, first to last, so that each
-    /// sees what the ones before it make of them.
-    ///
-    /// The statistics are constants of the network from then on, and no accountant counts them: the records must be
-    /// public.
-    pub fn calibrate_statistics(&mut self, public: &Data<T>) -> Result<()> {
-        T::calibrate_statistics(self, public)
-    }
-
-    pub(crate) fn calibrate_statistics_generic(&mut self, public: &Data<T>) -> Result<()> {
-        public.check(self)?;
-        let mut dev = self.device();
-        for i in 0..self.statistics.len() {
-            let Statistics { position, node, ref mean, .. } = self.statistics[i];
-            let channels = mean.len();
-            let mut moments = vec![Moments::default(); channels];
-            let all: Vec<usize> = (0..public.len()).collect();
-            for piece in all.chunks(self.records_at_a_time(public.input().length())) {
-                let batch = public.upload(&mut dev, self, piece, Label::Public);
-                let values = self.values_before(&mut dev, batch, node);
-                for row in dev.download(&values)?.chunks_exact(channels) {
-                    moments.iter_mut().zip(row).for_each(|(m, v)| m.add(v.to_f64()));
-                }
-                dev.put(values);
-            }
-            let (mean, variance): (Vec<f64>, Vec<f64>) = moments.iter().map(Moments::get).unzip();
-            self.set_statistics(position, &mean, &variance)?;
-        }
-        Ok(())
     }
 
     /// The file this network was built from.
@@ -377,7 +330,7 @@ impl<T: Real> Network<T> {
         Ok(())
     }
 
-    fn device(&self) -> Device<T> {
+    pub(crate) fn device(&self) -> Device<T> {
         self.backend.device()
     }
 
@@ -421,7 +374,7 @@ impl<T: Real> Network<T> {
             before.iter().zip(frozen).map(|(trained, frozen)| *trained && !frozen).collect();
         if !keep.contains(&true) {
             let reason = "every parameter is frozen: nothing would be trained".to_owned();
-            return Err(Error::Format { what: "the mask of frozen parameters", reason });
+            return Err(Error::Format { subject: "the mask of frozen parameters", reason });
         }
         if let Some(e) = self.embedding.as_mut().filter(|e| e.trained) {
             let table = &keep[e.table..][..e.vocabulary * e.width];
@@ -429,7 +382,7 @@ impl<T: Real> Network<T> {
             if e.trained && table.contains(&false) && self.tied.is_some() {
                 let reason =
                     "the output layer has the embedding's table: freeze all of it or nothing".to_owned();
-                return Err(Error::Format { what: "the mask of frozen parameters", reason });
+                return Err(Error::Format { subject: "the mask of frozen parameters", reason });
             }
             if let Some(output) = self.tied {
                 self.nodes[output].trained = e.trained;

@@ -170,9 +170,9 @@ mod tests {
             let table = Table::new(q, 25.0).unwrap();
             for i in 0..2_000 {
                 let nu = 0.013 * f64::from(i);
-                let (exact, found) = (integrate(q, nu), table.at(nu));
-                assert!((found.across / exact.across - 1.0).abs() < 1e-6, "q {q} ν {nu}");
-                assert!((found.along / exact.along - 1.0).abs() < 1e-6, "q {q} ν {nu}");
+                let (exact, actual) = (integrate(q, nu), table.at(nu));
+                assert!((actual.across / exact.across - 1.0).abs() < 1e-6, "q {q} ν {nu}");
+                assert!((actual.along / exact.along - 1.0).abs() < 1e-6, "q {q} ν {nu}");
             }
         }
     }

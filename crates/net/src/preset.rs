@@ -50,7 +50,7 @@ pub fn preset(name: &str, input: Shape, outputs: usize) -> Result<NetSpec> {
         }
         other => {
             let reason = format!("no preset is called {other}; there are {}", PRESETS.join(", "));
-            return Err(Error::Format { what: "the preset", reason });
+            return Err(Error::Format { subject: "the preset", reason });
         }
     };
     layers.push(L::dense(outputs));

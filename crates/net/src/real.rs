@@ -371,9 +371,9 @@ mod tests {
     }
 
     /// Error in units of the last place of the exact value.
-    fn ulps(found: f64, exact: [f64; 2], eps: f64) -> f64 {
+    fn ulps(actual: f64, exact: [f64; 2], eps: f64) -> f64 {
         let ulp = eps * 2f64.powi(exact[0].abs().log2().floor() as i32);
-        ((found - exact[0]) - exact[1]).abs() / ulp
+        ((actual - exact[0]) - exact[1]).abs() / ulp
     }
 
     #[test]
@@ -382,7 +382,7 @@ mod tests {
             serde_json::from_str(include_str!("../../../testdata/net/special.json")).unwrap();
         let worst = |f: &dyn Fn(&Row) -> f64| rows.iter().map(f).fold(0.0, f64::max);
         let (single, double) = (f64::from(f32::EPSILON), f64::EPSILON);
-        let found = [
+        let actual = [
             worst(&|r| ulps(f64::from(Real::exp(r.x as f32)), r.exp, single)),
             worst(&|r| ulps(Real::exp(r.x), r.exp, double)),
             worst(&|r| ulps(f64::from(Real::tanh(r.x as f32)), r.tanh, single)),
@@ -392,10 +392,10 @@ mod tests {
         ];
         println!(
             "exp {:.2} {:.2}, tanh {:.2} {:.2}, erf {:.2} {:.2}",
-            found[0], found[1], found[2], found[3], found[4], found[5]
+            actual[0], actual[1], actual[2], actual[3], actual[4], actual[5]
         );
-        for (found, stated) in found.iter().zip([1.0, 1.0, 1.0, 1.5, 0.6, 2.0]) {
-            assert!(*found <= stated, "{found} against {stated}");
+        for (actual, stated) in actual.iter().zip([1.0, 1.0, 1.0, 1.5, 0.6, 2.0]) {
+            assert!(*actual <= stated, "{actual} against {stated}");
         }
         assert!(rows.len() > 1000);
     }

@@ -118,8 +118,8 @@ mod tests {
     fn a_step_agrees_with_the_definition() {
         for (q, nu) in [(0.01, 1.0), (0.1, 0.5), (0.5, 2.0), (0.3, 0.1)] {
             for order in [2, 3, 8] {
-                let (found, exact) = (sampled_gaussian(q, nu, order).unwrap(), by_quadrature(q, nu, order));
-                assert!((found / exact - 1.0).abs() < 1e-8, "{q} {nu} {order}: {found} {exact}");
+                let (actual, exact) = (sampled_gaussian(q, nu, order).unwrap(), by_quadrature(q, nu, order));
+                assert!((actual / exact - 1.0).abs() < 1e-8, "{q} {nu} {order}: {actual} {exact}");
             }
         }
         assert_eq!(sampled_gaussian(1.0, 2.0, 5).unwrap(), 10.0);
@@ -134,10 +134,10 @@ mod tests {
             for i in 1..500 {
                 let nu = 0.0047 * f64::from(i);
                 for (j, &order) in ORDERS.iter().enumerate() {
-                    let (found, exact) = (table.at(nu)[j], sampled_gaussian(q, nu, order).unwrap());
+                    let (actual, exact) = (table.at(nu)[j], sampled_gaussian(q, nu, order).unwrap());
                     // ln(1 + tiny) is only known to 1e-16 of 1
-                    assert!(found >= exact * (1.0 - 1e-9) - 1e-15, "{q} {nu} {order}: {found} {exact}");
-                    assert!(found <= exact * 1.01 + 1e-12, "{q} {nu} {order}: {found} {exact}");
+                    assert!(actual >= exact * (1.0 - 1e-9) - 1e-15, "{q} {nu} {order}: {actual} {exact}");
+                    assert!(actual <= exact * 1.01 + 1e-12, "{q} {nu} {order}: {actual} {exact}");
                 }
             }
         }

@@ -1,10 +1,6 @@
 //! Shapes of one record, and the geometry of a window that slides over an image.
 
-use crate::{
-    error::{Error, Result},
-    layer::Width,
-    spec::{NamedPadding, Padding},
-};
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Shape of one record or of one record's activation.
@@ -121,7 +117,7 @@ pub(crate) struct Lie {
 impl Window {
     /// Checks that the window fits: `out = (size + 2·padding − reach)/stride + 1`, reach = `dilation·(kernel − 1) + 1`.
     pub(crate) fn new(shape: Shape, lie: Lie, layer: usize, kind: &'static str) -> Result<Self> {
-        let bad = |need| Error::DoesNotChain { layer, kind, found: shape.dims(), need };
+        let bad = |need| Error::DoesNotChain { layer, kind, actual: shape.dims(), need };
         let Lie { kernel, stride, padding, dilation } = lie;
         let Shape::Image([height, width, channels]) = shape else {
             return Err(bad("an image [height, width, channels] is needed"));
@@ -232,6 +228,54 @@ impl Adaptive {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
+/// `⌈size/stride⌉` positions (`"same"` in the file; the odd zero comes last).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Padding {
+    /// So many on both sides of height and width.
+    Zeros([usize; 2]),
+    /// By name.
+    Named(NamedPadding),
+}
+
+/// Padding that follows from the other sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedPadding {
+    /// As many as it takes for the output to have `⌈size/stride⌉` positions.
+    Same,
+}
+
+impl Padding {
+    /// See [`NamedPadding::Same`].
+    pub const SAME: Self = Self::Named(NamedPadding::Same);
+}
+
+impl Default for Padding {
+    fn default() -> Self {
+        Self::Zeros([0, 0])
+    }
+}
+
+/// A number per record that is fixed, or so much for each of its positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Width {
+    Fixed(usize),
+    /// So much at each position of a sequence.
+    Each(usize),
+}
+
+impl Width {
+    /// Of sequences of this length.
+    pub(crate) fn at(self, length: usize) -> usize {
+        match self {
+            Self::Fixed(n) => n,
+            Self::Each(n) => n * length,
         }
     }
 }

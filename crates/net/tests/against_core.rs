@@ -53,8 +53,8 @@ fn both(loss: Loss, bias: bool) -> Both {
 
 const LOSSES: [Loss; 2] = [Loss::SquaredError, Loss::BinaryCrossEntropy];
 
-fn close(a: f64, b: f64, tolerance: f64, what: &str) {
-    assert!((a - b).abs() <= tolerance * b.abs().max(1e-3), "{what}: {a} of the network, {b} of core");
+fn close(a: f64, b: f64, tolerance: f64, subject: &str) {
+    assert!((a - b).abs() <= tolerance * b.abs().max(1e-3), "{subject}: {a} of the network, {b} of core");
 }
 
 /// Leakage of all records by core, with the identity for H.
@@ -89,7 +89,7 @@ fn at_any_parameters_the_gradient_leaks_what_core_says() {
             let ids: Vec<usize> = (0..N).collect();
             for label in [Label::Public, Label::Secret] {
                 let sigma = 0.6;
-                let what = Measure {
+                let request = Measure {
                     label,
                     trace: Trace::Elements,
                     eta: Some(Spectral { tolerance: 1e-13, iterations: 60 }),
@@ -98,20 +98,25 @@ fn at_any_parameters_the_gradient_leaks_what_core_says() {
                 };
                 let release = Release { sigma, releases: 1, label_secret: label == Label::Secret };
                 let expected = of_gradients(&at, &b.rows, release);
-                for (found, core) in measure(&net, &b.data, &ids, &what).unwrap().iter().zip(&expected) {
-                    let who = format!("{loss:?}, bias {bias}, {label:?}, record {}", found.record);
-                    close(found.loss, core[0], 1e-12, &format!("loss of {who}"));
-                    close(found.gradient_norm, core[1], 1e-12, &format!("gradient norm of {who}"));
-                    close(found.eta.unwrap().value, core[2], 1e-7, &format!("η of {who}"));
-                    close(found.dfil.unwrap().value, core[3], 1e-11, &format!("dFIL of {who}"));
+                for (actual, core) in measure(&net, &b.data, &ids, &request).unwrap().iter().zip(&expected) {
+                    let who = format!("{loss:?}, bias {bias}, {label:?}, record {}", actual.record);
+                    close(actual.loss, core[0], 1e-12, &format!("loss of {who}"));
+                    close(actual.gradient_norm, core[1], 1e-12, &format!("gradient norm of {who}"));
+                    close(actual.eta.unwrap().value, core[2], 1e-7, &format!("η of {who}"));
+                    close(actual.dfil.unwrap().value, core[3], 1e-11, &format!("dFIL of {who}"));
                     for (j, eta) in core[4..].iter().enumerate() {
-                        close(found.information[j].sqrt(), *eta, 1e-10, &format!("η of column {j} of {who}"));
+                        close(
+                            actual.information[j].sqrt(),
+                            *eta,
+                            1e-10,
+                            &format!("η of column {j} of {who}"),
+                        );
                     }
                 }
             }
             let batch = clipped_gradient(&net, &b.data, &ids, Clip::None).unwrap();
-            for (found, core) in batch.sum.iter().zip(&at.gradient) {
-                close(*found, *core, 1e-11, "the gradient of the objective");
+            for (actual, core) in batch.sum.iter().zip(&at.gradient) {
+                close(*actual, *core, 1e-11, "the gradient of the objective");
             }
             close(batch.losses.iter().sum::<f64>() / N as f64, at.mean_loss, 1e-12, "the mean loss");
         }
@@ -141,8 +146,8 @@ fn training_in_the_open_ends_at_the_minimiser_of_core() {
         for _ in 0..1500 {
             run.step().unwrap();
         }
-        for (found, core) in run.network().parameters().unwrap().iter().zip(&best.w) {
-            close(*found, *core, 1e-9, "a coefficient");
+        for (actual, core) in run.network().parameters().unwrap().iter().zip(&best.w) {
+            close(*actual, *core, 1e-9, "a coefficient");
         }
     }
 }

@@ -35,9 +35,9 @@ fn several() -> Canary {
 fn dense(model: &LanguageModel<f64>, canary: &Canary) -> Vec<(f64, Vec<f64>)> {
     let of = |m: usize| {
         let data = model.texts(&[&canary.text(m)]).unwrap();
-        let found =
+        let actual =
             clipped_gradient(model.network(), &data, &[0], Clip::Hard { bound: TUNING.clip }).unwrap();
-        (found.norms[0], found.sum)
+        (actual.norms[0], actual.sum)
     };
     (0..canary.candidates().len()).map(of).collect()
 }
@@ -70,15 +70,15 @@ fn candidates_are_those_of_the_engine() {
         let clip = median(&norms);
         assert!(norms.iter().any(|n| *n > clip) && norms.iter().any(|n| *n < clip));
         for w in [vec![1.0; m], uneven.clone()] {
-            let (found, exact) = (game.distances(&w).unwrap(), from_mean(&exact, &w));
-            close(&found, &exact, 1e-6);
-            assert!(found.iter().zip(&exact).all(|(f, e)| f >= e), "rounded to the safe side");
+            let (actual, exact) = (game.distances(&w).unwrap(), from_mean(&exact, &w));
+            close(&actual, &exact, 1e-6);
+            assert!(actual.iter().zip(&exact).all(|(f, e)| f >= e), "rounded to the safe side");
         }
         let all = model(Trained::All);
         let (game, exact) = (AllLayers::new(&all, &canary, TUNING).unwrap(), dense(&all, &canary));
         close(game.norms().unwrap(), &exact.iter().map(|g| g.0).collect::<Vec<_>>(), 1e-12);
-        let found = game.distances(&uneven).unwrap().unwrap();
-        close(&found, &from_mean(&exact, &uneven), 1e-6);
+        let actual = game.distances(&uneven).unwrap().unwrap();
+        close(&actual, &from_mean(&exact, &uneven), 1e-6);
     }
 }
 
@@ -93,8 +93,8 @@ fn likelihoods(net: &Network<f64>, canary: &Canary, vocabulary: usize) -> Vec<f6
     let of = |m: usize| {
         let text = canary.text(m);
         let data = Data::tokens(text.len(), text.clone(), vocabulary, &vec![0; text.len()]).unwrap();
-        let found = predict_data(net, &data).unwrap();
-        let z = found.outputs(0);
+        let actual = predict_data(net, &data).unwrap();
+        let z = actual.outputs(0);
         (canary.prompt().len()..text.len())
             .map(|t| {
                 let row = &z[(t - 1) * vocabulary..t * vocabulary];
@@ -151,13 +151,13 @@ fn the_optimal_attack_is_that_on_dense_candidates() {
         assert!((played.value - exact.value).abs() < half, "{played:?} {exact:?}");
         let all = model(Trained::All);
         let game = AllLayers::new(&all, &canary, TUNING).unwrap();
-        let found = game.optimal(&prior, rounds).unwrap().unwrap();
+        let actual = game.optimal(&prior, rounds).unwrap().unwrap();
         let vectors: Vec<f64> = dense(&all, &canary).into_iter().flat_map(|g| g.1).collect();
         let encodings = Encodings::compact(vectors.len() / m, &vectors).unwrap();
         let exact = gaussian_attack(&prior, &encodings, sigma * TUNING.clip, 20_000, 5).unwrap();
         assert!(
-            (found.value - exact.value).abs() < 2.0 * (found.ci_high - found.ci_low),
-            "{found:?} {exact:?}"
+            (actual.value - exact.value).abs() < 2.0 * (actual.ci_high - actual.ci_low),
+            "{actual:?} {exact:?}"
         );
     }
 }

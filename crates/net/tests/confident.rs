@@ -70,14 +70,14 @@ fn worst<T: Real>(label: Label) -> f64 {
         let net = case.network::<T>();
         let of = |v: &[f64]| v.iter().map(|v| T::from_f64(*v)).collect::<Vec<T>>();
         let data = Data::new(Shape::Vector([3]), of(&case.x), 3, of(&case.y)).unwrap();
-        let what = Measure {
+        let request = Measure {
             label,
             trace: Trace::Exact,
             eta: Some(Spectral { tolerance: 1e-12, iterations: 60 }),
             // the noise is 1 whatever the bound
             ..Measure::new(case.clip(), 1.0 / case.clip().unit(), 1)
         };
-        let found = &measure(&net, &data, &[0], &what).unwrap()[0];
+        let actual = &measure(&net, &data, &[0], &request).unwrap()[0];
         let (trace, eta, plis) = match label {
             Label::Public => (case.trace, case.eta, case.plis),
             Label::Secret => (case.trace_with_label, case.eta_with_label, case.plis_with_label),
@@ -85,22 +85,22 @@ fn worst<T: Real>(label: Label) -> f64 {
         // near C the hard clip is not differentiable, far out the smooth one turns δ into h²δ
         let h = case.norm / case.clip().unit() - 1.0;
         let bend = if matches!(case.clip(), Clip::Gelu { .. }) { 1.0 + h * h } else { 1.0 };
-        for (name, found, exact) in [
-            ("loss", found.loss, case.value),
-            ("norm", found.gradient_norm, case.norm),
-            ("released norm", found.released_norm, case.released),
-            ("trace", found.trace.unwrap().value, trace),
-            ("eta", found.eta.unwrap().value, eta),
-            ("plis", found.plis.unwrap(), plis),
+        for (name, actual, exact) in [
+            ("loss", actual.loss, case.value),
+            ("norm", actual.gradient_norm, case.norm),
+            ("released norm", actual.released_norm, case.released),
+            ("trace", actual.trace.unwrap().value, trace),
+            ("eta", actual.eta.unwrap().value, eta),
+            ("plis", actual.plis.unwrap(), plis),
         ] {
             // beyond a hard clip nothing is left of PLIS but what differences of 1e-60 leave in the reference
             let scale = exact.abs().max(1e-40 * case.released * eta);
             // η is found to the residual that was asked for
-            let given = if name == "eta" { 1e-12 } else { 0.0 };
-            let error = ((found - exact).abs() / (scale * bend) - given).max(0.0);
+            let slack = if name == "eta" { 1e-12 } else { 0.0 };
+            let error = ((actual - exact).abs() / (scale * bend) - slack).max(0.0);
             if error > worst {
                 eprintln!(
-                    "{:?} {} at loss {:e}: {name} {found:e}, exactly {exact:e}: {error:e}",
+                    "{:?} {} at loss {:e}: {name} {actual:e}, exactly {exact:e}: {error:e}",
                     case.net.loss, case.clip, case.value
                 );
             }

@@ -72,12 +72,12 @@ fn shadows_are_the_models_of_the_trainer() {
             model.trained.iter_mut().enumerate().for_each(|(i, t)| *t = i % 3 != 1);
         }
         let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
-        let found = model.train_many(&rest, &targets, 3, &|_| true).unwrap();
+        let actual = model.train_many(&rest, &targets, 3, &|_| true).unwrap();
         let p = model.parameters();
-        assert_eq!(found.len(), m * p);
+        assert_eq!(actual.len(), m * p);
         for j in [0, 1, 40, 63, 64, 66] {
             let one = alone(&model, &spec, &rest, &targets, j);
-            for (i, (a, b)) in found[j * p..][..p].iter().zip(&one).enumerate() {
+            for (i, (a, b)) in actual[j * p..][..p].iter().zip(&one).enumerate() {
                 assert!((a - b).abs() < 1e-10, "{hidden:?} {activation:?} {j} {i}: {a} {b}");
                 assert!(model.trained[i] || *a == model.start[i]);
             }
@@ -93,10 +93,10 @@ fn noise_is_every_models_own() {
     (model.clip, model.sigma) = (Clip::Hard { bound: 1.0 }, 0.5);
     let (rest, one) = (records(9, 4, 1, 1), records(1, 4, 1, 2));
     let twice = Rest { x: one.x.repeat(2), y: one.y.repeat(2) };
-    let found = model.train_many(&rest, &twice, 3, &|_| true).unwrap();
-    let (a, b) = found.split_at(model.parameters());
+    let actual = model.train_many(&rest, &twice, 3, &|_| true).unwrap();
+    let (a, b) = actual.split_at(model.parameters());
     assert!(a.iter().zip(b).all(|(a, b)| a != b));
-    assert_eq!(found, model.train_many(&rest, &twice, 3, &|_| true).unwrap());
+    assert_eq!(actual, model.train_many(&rest, &twice, 3, &|_| true).unwrap());
     assert!(model.train_many(&rest, &twice, 3, &|_| false).unwrap_err().to_string().contains("stopped"));
     let bad = Rest { x: vec![f64::NAN; 4], y: vec![1.0] };
     assert!(model.train_many(&rest, &bad, 3, &|_| true).is_err());
@@ -109,8 +109,8 @@ fn noise_is_every_models_own() {
 #[test]
 fn other_networks_are_refused_by_name() {
     let cnn = preset("cnn-mnist", Shape::Image([28, 28, 1]), 10).unwrap();
-    let said = Dense::new(&cnn, vec![]).unwrap_err().to_string();
-    assert!(said.contains("layer 0 (conv)") && said.contains("dense layers"), "{said}");
+    let message = Dense::new(&cnn, vec![]).unwrap_err().to_string();
+    assert!(message.contains("layer 0 (conv)") && message.contains("dense layers"), "{message}");
     let twice = NetSpec::sequential(
         Shape::Vector([3]),
         vec![LayerSpec::dense(2), LayerSpec::Tanh, LayerSpec::Tanh],
@@ -144,8 +144,8 @@ fn the_last_record_is_learned_from_projections() {
             count,
         };
         let (train, test, _) = projected(&part(0, learn), &part(learn, targets), 24).unwrap();
-        let off = |found: Vec<f64>| {
-            found.iter().zip(&test.records).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / found.len() as f64
+        let off = |actual: Vec<f64>| {
+            actual.iter().zip(&test.records).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / actual.len() as f64
         };
         [off(by_ridge(&train, &test).unwrap()), off(by_label(&train, &test).unwrap())]
     };

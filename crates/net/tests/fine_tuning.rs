@@ -185,11 +185,11 @@ fn a_filter_by_person_drops_those_who_cannot_pay() {
 fn padding_gives_nothing_away_and_is_no_part_of_the_dimension() {
     let model = model("gpt2", Trained::All);
     let data = model.ragged(&TEXTS).unwrap();
-    let what = Measure { trace: Trace::Exact, ..Measure::new(Clip::Gelu { bound: 3.0 }, 1.0, 4) };
-    let together = measure(model.network(), &data, &[1, 2, 3], &what).unwrap();
+    let request = Measure { trace: Trace::Exact, ..Measure::new(Clip::Gelu { bound: 3.0 }, 1.0, 4) };
+    let together = measure(model.network(), &data, &[1, 2, 3], &request).unwrap();
     for leak in together {
         let alone = model.texts(&[TEXTS[leak.record]]).unwrap();
-        let exact = &measure(model.network(), &alone, &[0], &what).unwrap()[0];
+        let exact = &measure(model.network(), &alone, &[0], &request).unwrap()[0];
         for (a, b) in [
             (leak.dfil.unwrap().value, exact.dfil.unwrap().value),
             (leak.plis.unwrap(), exact.plis.unwrap()),
@@ -200,7 +200,7 @@ fn padding_gives_nothing_away_and_is_no_part_of_the_dimension() {
         }
     }
     // what speaks of every value needs texts of one length
-    let parts = Measure { plis: Plis::Elements, ..what };
+    let parts = Measure { plis: Plis::Elements, ..request };
     assert!(measure(model.network(), &data, &[1], &parts).is_err());
     // a layer that reads behind a position would read the padding
     let layers = vec![

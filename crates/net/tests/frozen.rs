@@ -61,18 +61,18 @@ fn measures_are_those_of_the_gradient_without_the_frozen_parameters() {
         clipped_gradient(net, data, &[i], Clip::None).unwrap().sum
     };
     let sigma = 0.8;
-    let what = Measure {
+    let request = Measure {
         trace: Trace::Elements,
         eta: Some(Spectral { tolerance: 1e-10, iterations: 60 }),
         plis: Plis::Elements,
         ..Measure::new(Clip::None, sigma, 1)
     };
-    for (i, found) in measure(&net, &data, &[0, 1, 2, 3], &what).unwrap().iter().enumerate() {
+    for (i, actual) in measure(&net, &data, &[0, 1, 2, 3], &request).unwrap().iter().enumerate() {
         let g = of(&net, &data, i);
         let expected: Vec<f64> =
             of(&whole, &data, i).iter().zip(&frozen).map(|(g, f)| if *f { 0.0 } else { *g }).collect();
         assert!(g.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "the gradient of record {i}");
-        assert!((found.gradient_norm - norm(&expected)).abs() < 1e-12);
+        assert!((actual.gradient_norm - norm(&expected)).abs() < 1e-12);
         // the Jacobian by central differences of the masked gradient of the whole network
         let h = 1e-5;
         let column = |j: usize| -> Vec<f64> {
@@ -88,9 +88,9 @@ fn measures_are_those_of_the_gradient_without_the_frozen_parameters() {
         let j: Vec<Vec<f64>> = (0..D).map(column).collect();
         for (k, c) in j.iter().enumerate() {
             let information = norm(c).powi(2) / (sigma * sigma);
-            assert!((found.information[k] - information).abs() < 1e-6 * information.max(1.0), "{i} {k}");
+            assert!((actual.information[k] - information).abs() < 1e-6 * information.max(1.0), "{i} {k}");
             let plis = 2.0 * c.iter().zip(&expected).map(|(a, b)| a * b).sum::<f64>() / (sigma * sigma);
-            assert!((found.plis_parts[k] - plis).abs() < 1e-6 * plis.abs().max(1.0), "PLIS of {i} {k}");
+            assert!((actual.plis_parts[k] - plis).abs() < 1e-6 * plis.abs().max(1.0), "PLIS of {i} {k}");
         }
         let mut v = vec![1.0; D];
         let mut value = 0.0;
@@ -102,7 +102,7 @@ fn measures_are_those_of_the_gradient_without_the_frozen_parameters() {
             v.iter_mut().for_each(|x| *x /= value);
         }
         let eta = value.sqrt() / sigma;
-        assert!((found.eta.unwrap().value / eta - 1.0).abs() < 1e-5, "η of {i}");
+        assert!((actual.eta.unwrap().value / eta - 1.0).abs() < 1e-5, "η of {i}");
     }
 }
 
@@ -159,8 +159,8 @@ fn masks_that_leave_nothing_or_do_not_fit_are_refused_and_whole_layers_are_left_
     let mut spec = network().spec().clone();
     spec.layers[..9].iter_mut().for_each(|n| n.layer.set_frozen(true));
     let layers = Network::with_parameters(spec, &net.parameters().unwrap()).unwrap();
-    let (data, what) = (data(3), Measure::new(Clip::Gelu { bound: 0.5 }, 1.0, 1));
-    let (a, b) = (measure(&net, &data, &[0, 1, 2], &what), measure(&layers, &data, &[0, 1, 2], &what));
+    let (data, subject) = (data(3), Measure::new(Clip::Gelu { bound: 0.5 }, 1.0, 1));
+    let (a, b) = (measure(&net, &data, &[0, 1, 2], &subject), measure(&layers, &data, &[0, 1, 2], &subject));
     for (a, b) in a.unwrap().iter().zip(&b.unwrap()) {
         assert!((a.gradient_norm - b.gradient_norm).abs() < 1e-12);
         assert!((a.trace.unwrap().value / b.trace.unwrap().value - 1.0).abs() < 1e-10);

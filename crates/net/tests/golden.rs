@@ -57,21 +57,21 @@ fn data<T: Real>(net: &Network<T>) -> Data<T> {
 fn agrees<T: Real>(net: &Network<T>, g: &Golden, tolerance: f64, traces: bool) {
     assert_eq!(net.parameter_count(), g.parameters);
     let data = data(net);
-    let close = |what: &str, found: f64, exact: f64| {
-        let ok = (found - exact).abs() <= tolerance * exact.abs().max(1e-9);
-        assert!(ok, "{} {what}: {found} against {exact}", g.name);
+    let close = |request: &str, actual: f64, exact: f64| {
+        let ok = (actual - exact).abs() <= tolerance * exact.abs().max(1e-9);
+        assert!(ok, "{} {request}: {actual} against {exact}", g.name);
     };
     let clip = Clip::Gelu { bound: g.clip };
     for label in [Label::Public, Label::Secret] {
-        let what = Measure {
+        let request = Measure {
             label,
             trace: if traces { Trace::Exact } else { Trace::Skip },
             eta: Some(Spectral { tolerance: 1e-9, iterations: 60 }),
             plis: Plis::Elements,
             ..Measure::new(clip, g.sigma, 1)
         };
-        let found: Vec<RecordLeak> = measure(net, &data, &[0, 1], &what).unwrap();
-        for (f, r) in found.iter().zip(&g.records) {
+        let actual: Vec<RecordLeak> = measure(net, &data, &[0, 1], &request).unwrap();
+        for (f, r) in actual.iter().zip(&g.records) {
             close("loss", f.loss, r.loss);
             close("gradient norm", f.gradient_norm, r.gradient_norm);
             close("released norm", f.released_norm, r.released_norm);

@@ -38,10 +38,10 @@ macro_rules! data {
 }
 
 /// Relative difference of two arrays, in the largest value of the second.
-fn off(found: &[f64], expected: &[f64]) -> f64 {
-    assert_eq!(found.len(), expected.len());
+fn off(actual: &[f64], expected: &[f64]) -> f64 {
+    assert_eq!(actual.len(), expected.len());
     let size = expected.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
-    found.iter().zip(expected).fold(0.0_f64, |a, (f, e)| a.max((f - e).abs())) / size.max(1e-300)
+    actual.iter().zip(expected).fold(0.0_f64, |a, (f, e)| a.max((f - e).abs())) / size.max(1e-300)
 }
 
 const CLIP: Clip = Clip::Gelu { bound: 0.7 };
@@ -72,8 +72,8 @@ macro_rules! parity {
                 ..Measure::new(CLIP, 0.5, 1)
             };
             let exact = Measure { trace: Trace::Exact, plis: Plis::Skip, eta: None, ..all.clone() };
-            for (what, records) in [(&all, &some[..]), (&exact, &some[..3])] {
-                let [a, b] = [&far, &near].map(|net| measure(net, &data, records, what).unwrap());
+            for (request, records) in [(&all, &some[..]), (&exact, &some[..3])] {
+                let [a, b] = [&far, &near].map(|net| measure(net, &data, records, request).unwrap());
                 let each = |rows: &[RecordLeak], f: &dyn Fn(&RecordLeak) -> Vec<f64>| {
                     rows.iter().flat_map(|r| f(r)).collect::<Vec<f64>>()
                 };
@@ -137,9 +137,9 @@ fn convolutions_of_all_shapes_are_those_of_the_processor() {
         let labels: Vec<u32> = (0..n as u32).map(|i| i % 3).collect();
         let data = Data::classes(shape, x, 3, &labels).unwrap();
         let all: Vec<usize> = (0..n).collect();
-        let what = format!("{image:?} {outputs} {kernel} {stride} {padding}");
+        let subject = format!("{image:?} {outputs} {kernel} {stride} {padding}");
         let [a, b] = [&far, &near].map(|net| clipped_gradient(net, &data, &all, CLIP).unwrap());
-        assert!(off(&a.sum, &b.sum) < TOLERANCE[0] && off(&a.norms, &b.norms) < TOLERANCE[0], "{what}");
+        assert!(off(&a.sum, &b.sum) < TOLERANCE[0] && off(&a.norms, &b.norms) < TOLERANCE[0], "{subject}");
         let measures = Measure {
             trace: Trace::Estimate { probes: 2, probe: Probe::Rademacher },
             plis: Plis::Elements,
@@ -148,11 +148,11 @@ fn convolutions_of_all_shapes_are_those_of_the_processor() {
         };
         let [a, b] = [&far, &near].map(|net| measure(net, &data, &all, &measures).unwrap());
         for (a, b) in a.iter().zip(&b) {
-            assert!(off(&a.plis_parts, &b.plis_parts) < 1e-9, "{what}: PLIS");
+            assert!(off(&a.plis_parts, &b.plis_parts) < 1e-9, "{subject}: PLIS");
             let (ta, tb) = (a.trace.unwrap().value, b.trace.unwrap().value);
-            assert!((ta - tb).abs() < 1e-9 * tb, "{what}: {ta} {tb}");
+            assert!((ta - tb).abs() < 1e-9 * tb, "{subject}: {ta} {tb}");
             let (ea, eb) = (a.eta.unwrap().value, b.eta.unwrap().value);
-            assert!((ea - eb).abs() < 1e-7 * eb, "{what}: {ea} {eb}");
+            assert!((ea - eb).abs() < 1e-7 * eb, "{subject}: {ea} {eb}");
         }
     }
 }

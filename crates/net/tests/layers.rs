@@ -28,9 +28,9 @@ fn draw(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| rng.normal()).collect()
 }
 
-fn close(found: &[f64], expected: &[f64], name: &str) {
-    assert_eq!(found.len(), expected.len(), "{name}");
-    for (f, e) in found.iter().zip(expected) {
+fn close(actual: &[f64], expected: &[f64], name: &str) {
+    assert_eq!(actual.len(), expected.len(), "{name}");
+    for (f, e) in actual.iter().zip(expected) {
         assert!((f - e).abs() < 1e-12 * (1.0 + e.abs()), "{name}: {f} against {e}");
     }
 }
@@ -206,8 +206,8 @@ fn layers_that_cannot_be_are_refused_with_their_reason() {
         (L::RmsNorm { epsilon: 0.0, frozen: false }, "positive"),
     ] {
         let spec = NetSpec::sequential(shape, vec![layer, L::Flatten, L::dense(2)], Loss::SquaredError);
-        let said = Network::<f64>::new(spec, 1).unwrap_err().to_string();
-        assert!(said.contains(says), "{said}");
+        let message = Network::<f64>::new(spec, 1).unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
     }
     let text = r#"{"version": 1, "input": [5, 5, 4], "loss": "squared-error", "layers": [
         {"kind": "conv", "outputs": 4, "kernel": [3, 3], "padding": "same", "dilation": [2, 2], "groups": 4},
@@ -251,9 +251,9 @@ fn dropout_is_in_training_steps_and_nowhere_else() {
     let data = classes(30, 6);
     let layers = |rate| vec![L::dense(40), L::Tanh, L::Dropout { rate }, L::dense(3)];
     let (with, without) = (classifier(layers(0.5)), classifier(layers(0.0)));
-    let what = Measure::new(Clip::Hard { bound: 1.0 }, 1.0, 1);
+    let request = Measure::new(Clip::Hard { bound: 1.0 }, 1.0, 1);
     let records: Vec<usize> = (0..30).collect();
-    assert_eq!(measure(&with, &data, &records, &what), measure(&without, &data, &records, &what));
+    assert_eq!(measure(&with, &data, &records, &request), measure(&without, &data, &records, &request));
     assert_eq!(evaluate(&with, &data), evaluate(&without, &data));
     let run = |net: Network<f64>| {
         let mut run = Trainer::new(net, &data, private(3)).unwrap();
@@ -332,15 +332,18 @@ fn several_labels_have_an_accuracy_each_and_no_softmax() {
     let x = vec![1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 1.0];
     let y = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0];
     let data = Data::new(Shape::Vector([2]), x, 2, y).unwrap();
-    let found = evaluate(&net, &data).unwrap();
+    let actual = evaluate(&net, &data).unwrap();
     // both right, one, both, none
-    assert_eq!((found.accuracy, found.label_accuracy), (Some(0.5), Some(0.625)));
+    assert_eq!((actual.accuracy, actual.label_accuracy), (Some(0.5), Some(0.625)));
     let softmax = Network::<f64>::with_parameters(spec(Loss::SoftmaxCrossEntropy), &theta).unwrap();
-    let said = evaluate(&softmax, &data).unwrap_err().to_string();
-    assert!(said.contains("the label of record 0") && said.contains("binary-cross-entropy"), "{said}");
+    let message = evaluate(&softmax, &data).unwrap_err().to_string();
+    assert!(
+        message.contains("the label of record 0") && message.contains("binary-cross-entropy"),
+        "{message}"
+    );
     let values = Network::<f64>::with_parameters(spec(Loss::SquaredError), &theta).unwrap();
-    let found = evaluate(&values, &data).unwrap();
-    assert_eq!((found.accuracy, found.label_accuracy), (None, None));
+    let actual = evaluate(&values, &data).unwrap();
+    assert_eq!((actual.accuracy, actual.label_accuracy), (None, None));
 }
 
 /// What an attack by gradient inversion climbs: the cosine between a record's gradient and one that was seen.
@@ -355,14 +358,14 @@ fn the_cosine_of_a_gradient_has_the_derivative_of_its_differences() {
         let g = clipped_gradient(&net, &moved, &[0], Clip::None).unwrap();
         g.sum.iter().zip(&v).map(|(g, v)| g * v).sum::<f64>() / (g.norms[0] * length)
     };
-    let found = pullback(&net, &data, &[0, 1, 2, 3], &v, |n, product| Combination {
+    let actual = pullback(&net, &data, &[0, 1, 2, 3], &v, |n, product| Combination {
         own: -product / (n * n * n * length),
         shared: 1.0 / (n * length),
     })
     .unwrap();
     for i in 0..4 {
         let exact = cosine(data.record(i), i);
-        close(&[found.products[i] / (found.norms[i] * length)], &[exact], "cosine");
+        close(&[actual.products[i] / (actual.norms[i] * length)], &[exact], "cosine");
         for j in 0..6 {
             let at = |s: f64| {
                 let mut x = data.record(i).to_vec();
@@ -370,7 +373,7 @@ fn the_cosine_of_a_gradient_has_the_derivative_of_its_differences() {
                 cosine(&x, i)
             };
             let difference = (at(1e-5) - at(-1e-5)) / 2e-5;
-            assert!((found.input[i * 6 + j] - difference).abs() < 1e-8, "{i} {j}");
+            assert!((actual.input[i * 6 + j] - difference).abs() < 1e-8, "{i} {j}");
         }
     }
     assert!(pullback(&net, &data, &[0], &v[1..], |_, _| Combination { own: 0.0, shared: 1.0 }).is_err());

@@ -42,8 +42,8 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
     let mut rng = Generator::new(6, Purpose::Other, 0);
     let u: Vec<f64> = (0..4 * 36).map(|_| rng.normal()).collect();
     for clip in [Clip::None, Clip::Hard { bound: middle }, Clip::Gelu { bound: middle }] {
-        let what = Measure::new(clip, 0.8, 1);
-        let found = tangent_squares(&net, &data, &[0, 1, 2, 3], &u, &what).unwrap();
+        let request = Measure::new(clip, 0.8, 1);
+        let actual = tangent_squares(&net, &data, &[0, 1, 2, 3], &u, &request).unwrap();
         for i in 0..4 {
             let h = 1e-5;
             let at = |s: f64| {
@@ -52,8 +52,8 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
             };
             let (up, down) = (at(h), at(-h));
             let fd: f64 = up.iter().zip(&down).map(|(a, b)| ((a - b) / (2.0 * h)).powi(2)).sum();
-            let fd = fd / (what.noise() * what.noise());
-            assert!((found[i] / fd - 1.0).abs() < 1e-6, "{clip:?}: {} against {fd}", found[i]);
+            let fd = fd / (request.noise() * request.noise());
+            assert!((actual[i] / fd - 1.0).abs() < 1e-6, "{clip:?}: {} against {fd}", actual[i]);
         }
     }
 }
@@ -64,11 +64,11 @@ fn squares_of_tangents_are_those_of_differences_under_every_clip() {
 fn a_record_has_its_numbers_in_any_company() {
     let (net, data) = setup(40);
     let eta = Some(Spectral { tolerance: 1e-3, iterations: 60 });
-    let what = Measure { eta, ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1) };
+    let request = Measure { eta, ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1) };
     let all: Vec<usize> = (0..40).collect();
-    let together = measure(&net, &data, &all, &what).unwrap();
+    let together = measure(&net, &data, &all, &request).unwrap();
     for (i, among) in together.iter().enumerate() {
-        let alone = &measure(&net, &data, &[i], &what).unwrap()[0];
+        let alone = &measure(&net, &data, &[i], &request).unwrap()[0];
         for (a, b) in [
             (alone.trace.unwrap().value, among.trace.unwrap().value),
             (alone.eta.unwrap().value, among.eta.unwrap().value),
@@ -85,8 +85,8 @@ fn a_record_has_its_numbers_in_any_company() {
 fn raw_plis_does_not_see_the_clip() {
     let (net, data) = setup(3);
     let of = |clip: Clip, signal| {
-        let what = Measure { signal, plis: Plis::Elements, ..Measure::new(clip, 0.8 / clip.unit(), 1) };
-        measure(&net, &data, &[0, 1, 2], &what).unwrap()
+        let request = Measure { signal, plis: Plis::Elements, ..Measure::new(clip, 0.8 / clip.unit(), 1) };
+        measure(&net, &data, &[0, 1, 2], &request).unwrap()
     };
     let plain = of(Clip::None, Signal::Released);
     for clip in [Clip::Hard { bound: 0.5 }, Clip::Gelu { bound: 0.5 }] {
@@ -105,13 +105,13 @@ fn plis_is_the_gradient_of_the_released_signal() {
     let (net, data) = setup(3);
     let clip = Clip::Gelu { bound: 1.0 };
     let groups = grid(net.input(), 3).unwrap();
-    let what = Measure { trace: Trace::Skip, plis: Plis::Elements, ..Measure::new(clip, 0.8, 1) };
-    let found = measure(&net, &data, &[0, 1, 2], &what).unwrap();
+    let request = Measure { trace: Trace::Skip, plis: Plis::Elements, ..Measure::new(clip, 0.8, 1) };
+    let actual = measure(&net, &data, &[0, 1, 2], &request).unwrap();
     let pixels =
-        measure(&net, &data, &[0, 1, 2], &Measure { plis: Plis::Superpixels(groups.clone()), ..what })
+        measure(&net, &data, &[0, 1, 2], &Measure { plis: Plis::Superpixels(groups.clone()), ..request })
             .unwrap();
     for i in 0..3 {
-        let scale = found[i].plis.unwrap();
+        let scale = actual[i].plis.unwrap();
         for j in 0..36 {
             let h = 1e-5;
             let at = |s: f64| {
@@ -120,11 +120,11 @@ fn plis_is_the_gradient_of_the_released_signal() {
                 released(&net, &x, &data.label(i), clip).iter().map(|v| v * v).sum::<f64>() / (0.8 * 0.8)
             };
             let fd = (at(h) - at(-h)) / (2.0 * h);
-            assert!((found[i].plis_parts[j] - fd).abs() < 1e-6 * scale.max(1e-3));
+            assert!((actual[i].plis_parts[j] - fd).abs() < 1e-6 * scale.max(1e-3));
         }
         assert_eq!(pixels[i].plis_parts.len(), 4);
         for g in 0..4 {
-            let part = found[i].plis_parts.iter().zip(&groups).filter(|(_, k)| **k == g);
+            let part = actual[i].plis_parts.iter().zip(&groups).filter(|(_, k)| **k == g);
             let norm = part.map(|(v, _)| v * v).sum::<f64>().sqrt();
             assert!((pixels[i].plis_parts[g as usize] - norm).abs() < 1e-12 * scale.max(1.0));
         }
@@ -139,9 +139,9 @@ fn estimates_agree_with_the_exact_trace_within_their_standard_errors() {
     let base = Measure { label: Label::Secret, ..Measure::new(clip, 0.8, 9) };
     let exact = measure(&net, &data, &records, &Measure { trace: Trace::Exact, ..base.clone() }).unwrap();
     for probe in [Probe::Rademacher, Probe::Gaussian] {
-        let what = Measure { trace: Trace::Estimate { probes: 200, probe }, ..base.clone() };
-        let found = measure(&net, &data, &records, &what).unwrap();
-        let z: Vec<f64> = found
+        let request = Measure { trace: Trace::Estimate { probes: 200, probe }, ..base.clone() };
+        let actual = measure(&net, &data, &records, &request).unwrap();
+        let z: Vec<f64> = actual
             .iter()
             .zip(&exact)
             .map(|(f, e)| {
@@ -154,9 +154,9 @@ fn estimates_agree_with_the_exact_trace_within_their_standard_errors() {
         assert!((0.2..2.6).contains(&mean_square), "{mean_square}");
     }
     // what lies between: along ≤ η² ≤ trace
-    let what =
+    let request =
         Measure { trace: Trace::Exact, eta: Some(Spectral { tolerance: 1e-8, iterations: 60 }), ..base };
-    for r in measure(&net, &data, &records, &what).unwrap() {
+    for r in measure(&net, &data, &records, &request).unwrap() {
         let eta2 = r.eta.unwrap().value.powi(2);
         assert!(r.along.unwrap() <= eta2 * (1.0 + 1e-7) && eta2 <= r.trace.unwrap().value * (1.0 + 1e-12));
         assert!(r.eta.unwrap().residual <= 1e-8);
@@ -166,18 +166,19 @@ fn estimates_agree_with_the_exact_trace_within_their_standard_errors() {
 #[test]
 fn a_record_is_measured_alike_in_any_company_and_with_any_number_of_threads() {
     let (net, data) = setup(200);
-    let what = Measure { eta: Some(Spectral::default()), ..Measure::new(Clip::Hard { bound: 1.0 }, 0.8, 2) };
+    let request =
+        Measure { eta: Some(Spectral::default()), ..Measure::new(Clip::Hard { bound: 1.0 }, 0.8, 2) };
     let all: Vec<usize> = (0..200).collect();
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let gradient = clipped_gradient(&net, &data, &all, Clip::Hard { bound: 1.0 }).unwrap();
-            (measure(&net, &data, &all, &what).unwrap(), gradient.sum)
+            (measure(&net, &data, &all, &request).unwrap(), gradient.sum)
         })
     };
     let (one, three) = (run(1), run(3));
     assert_eq!(one, three);
-    let alone = measure(&net, &data, &[150], &what).unwrap();
+    let alone = measure(&net, &data, &[150], &request).unwrap();
     let (a, b) = (alone[0].trace.unwrap().value, one.0[150].trace.unwrap().value);
     assert!((a / b - 1.0).abs() < 1e-10, "{a} {b}");
 }
@@ -186,16 +187,16 @@ fn a_record_is_measured_alike_in_any_company_and_with_any_number_of_threads() {
 fn bad_input_is_refused_with_its_name() {
     let (net, data) = setup(2);
     let good = Measure::new(Clip::Hard { bound: 1.0 }, 0.5, 1);
-    let refused = |what: &Measure| measure(&net, &data, &[0], what).unwrap_err();
+    let refused = |request: &Measure| measure(&net, &data, &[0], request).unwrap_err();
     for clip in [Clip::Hard { bound: 0.0 }, Clip::Gelu { bound: -1.0 }, Clip::Gelu { bound: f64::NAN }] {
         assert!(matches!(
             refused(&Measure { clip, ..good.clone() }),
-            Error::OutOfRange { what: "the clipping bound C", .. }
+            Error::OutOfRange { subject: "the clipping bound C", .. }
         ));
     }
     assert!(matches!(
         refused(&Measure { sigma: 0.0, ..good.clone() }),
-        Error::OutOfRange { what: "sigma", .. }
+        Error::OutOfRange { subject: "sigma", .. }
     ));
     let one = Trace::Estimate { probes: 1, probe: Probe::Gaussian };
     assert!(matches!(refused(&Measure { trace: one, ..good.clone() }), Error::OutOfRange { .. }));
@@ -205,7 +206,7 @@ fn bad_input_is_refused_with_its_name() {
     ));
     assert!(matches!(
         measure(&net, &data, &[2], &good).unwrap_err(),
-        Error::OutOfRange { what: "a record number", .. }
+        Error::OutOfRange { subject: "a record number", .. }
     ));
     assert_eq!(measure(&net, &data, &[], &good).unwrap(), vec![]);
 
@@ -217,7 +218,7 @@ fn bad_input_is_refused_with_its_name() {
     let labels = Data::new(Shape::Image([6, 6, 1]), vec![0.0; 36], 2, vec![0.0; 2]).unwrap();
     assert!(matches!(
         measure(&net, &labels, &[0], &good).unwrap_err(),
-        Error::Length { what: "a label", .. }
+        Error::Length { subject: "a label", .. }
     ));
     assert!(Data::classes(Shape::Vector([1]), vec![f64::NAN], 3, &[0]).is_err());
     assert!(Data::classes(Shape::Vector([1]), vec![0.0], 3, &[3]).is_err());
@@ -272,7 +273,7 @@ fn the_network_file_comes_back_and_other_versions_are_refused() {
     let text = net.spec().to_json();
     assert_eq!(&NetSpec::from_json(&text).unwrap(), net.spec());
     let other = text.replacen("\"version\": 1", "\"version\": 2", 1);
-    assert!(matches!(NetSpec::from_json(&other), Err(Error::Version { found: 2, expected: 1, .. })));
+    assert!(matches!(NetSpec::from_json(&other), Err(Error::Version { actual: 2, expected: 1, .. })));
     assert!(matches!(NetSpec::from_json("{"), Err(Error::Format { .. })));
     let unknown = text.replacen("tanh", "swish", 1);
     assert!(matches!(NetSpec::from_json(&unknown), Err(Error::Format { .. })));

@@ -79,16 +79,16 @@ fn one_linear_layer_equals_the_dense_formulas() {
         let m = model(loss);
         for (label, columns) in [(Label::Public, D), (Label::Secret, D + 1)] {
             let sigma = 0.7;
-            let what = Measure {
+            let request = Measure {
                 label,
                 trace: Trace::Elements,
                 eta: Some(Spectral { tolerance: 1e-12, iterations: 50 }),
                 plis: Plis::Elements,
                 ..Measure::new(Clip::None, sigma, 1)
             };
-            let found: Vec<RecordLeak> =
-                measure(&m.net, &m.data, &(0..8).collect::<Vec<_>>(), &what).unwrap();
-            for (i, f) in found.iter().enumerate() {
+            let actual: Vec<RecordLeak> =
+                measure(&m.net, &m.data, &(0..8).collect::<Vec<_>>(), &request).unwrap();
+            for (i, f) in actual.iter().enumerate() {
                 let x = &m.x[i * D..(i + 1) * D];
                 let j = jacobian(loss, &m.w, x, m.y[i]);
                 let z: f64 = m.w.iter().zip(x).map(|(w, x)| w * x).sum();
@@ -97,10 +97,10 @@ fn one_linear_layer_equals_the_dense_formulas() {
                 let trace: f64 = (0..D).flat_map(columns_of).map(|v| v * v).sum::<f64>() / (sigma * sigma);
                 assert!((f.trace.unwrap().value / trace - 1.0).abs() < 1e-11);
                 assert!((f.dfil.unwrap().value * columns as f64 / trace - 1.0).abs() < 1e-11);
-                for (k, found) in f.information.iter().enumerate() {
+                for (k, actual) in f.information.iter().enumerate() {
                     let square: f64 =
                         (0..D).map(|i| j[i * (D + 1) + k].powi(2)).sum::<f64>() / (sigma * sigma);
-                    assert!((found / square - 1.0).abs() < 1e-11, "element {k}");
+                    assert!((actual / square - 1.0).abs() < 1e-11, "element {k}");
                 }
                 assert_eq!(f.information.len(), columns);
                 let eta = spectral(&j, columns).sqrt() / sigma;
@@ -158,12 +158,12 @@ fn informative_features_of_a_private_regression_stand_out() {
     let stated = TrainConfig { randomness: Randomness::System, ..config };
     let epsilon = account(&stated, steps, n).unwrap().unwrap().epsilon();
     assert!(epsilon <= 0.2 && epsilon > 0.19, "{epsilon}");
-    let what = Measure {
+    let request = Measure {
         trace: Trace::Elements,
         plis: Plis::Elements,
         ..Measure::new(privacy.clip, privacy.sigma, 1)
     };
-    let leaks = measure(run.network(), &data, &(0..n).collect::<Vec<_>>(), &what).unwrap();
+    let leaks = measure(run.network(), &data, &(0..n).collect::<Vec<_>>(), &request).unwrap();
     let mean = |f: &dyn Fn(&RecordLeak, usize) -> f64| -> Vec<f64> {
         (0..d).map(|j| leaks.iter().map(|l| f(l, j)).sum::<f64>() / n as f64).collect()
     };
@@ -195,13 +195,13 @@ fn parts_of_a_record_have_the_dense_information() {
                 Directions::columns(rows - 1..rows, rows),
                 Directions { basis: skewed, count: 2 },
             ];
-            let what = Measure { label, ..Measure::new(clip, 1.5, 1) };
-            let found = information_along(&m.net, &m.data, &[0, 3, 7], &sets, &what).unwrap();
-            assert_eq!(found.len(), 3);
+            let request = Measure { label, ..Measure::new(clip, 1.5, 1) };
+            let actual = information_along(&m.net, &m.data, &[0, 3, 7], &sets, &request).unwrap();
+            assert_eq!(actual.len(), 3);
             for (at, i) in [0, 3, 7].into_iter().enumerate() {
                 let j = clipped_jacobian(&m, loss, i, clip);
-                let s2 = what.noise() * what.noise();
-                for (set, matrix) in sets.iter().zip(&found[at]) {
+                let s2 = request.noise() * request.noise();
+                for (set, matrix) in sets.iter().zip(&actual[at]) {
                     let c = set.count;
                     // J B, then its Gram matrix
                     let mut jb = vec![0.0; D * c];
@@ -223,8 +223,8 @@ fn parts_of_a_record_have_the_dense_information() {
                 }
             }
             // alone or with others
-            let alone = information_along(&m.net, &m.data, &[3], &sets, &what).unwrap();
-            assert_eq!(alone[0], found[1]);
+            let alone = information_along(&m.net, &m.data, &[3], &sets, &request).unwrap();
+            assert_eq!(alone[0], actual[1]);
         }
         let wrong = [Directions { basis: vec![1.0; D - 1], count: 1 }];
         assert!(information_along(&m.net, &m.data, &[0], &wrong, &Measure::new(Clip::None, 1.0, 1)).is_err());

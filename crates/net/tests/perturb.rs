@@ -83,7 +83,7 @@ fn measures_are_those_of_the_perturbed_gradient() {
     ] {
         let c = perturbation(&net, size);
         let noise = sigma * clip.unit();
-        let what = Measure {
+        let request = Measure {
             trace: Trace::Elements,
             label: Label::Secret,
             eta: Some(Spectral { tolerance: 1e-10, iterations: 60 }),
@@ -91,25 +91,25 @@ fn measures_are_those_of_the_perturbed_gradient() {
             shift: Some(c.clone()),
             ..Measure::new(clip, sigma, 1)
         };
-        for (i, found) in measure(&net, &data, &[0, 1, 2], &what).unwrap().iter().enumerate() {
+        for (i, actual) in measure(&net, &data, &[0, 1, 2], &request).unwrap().iter().enumerate() {
             let r = released(&gradient(&net, &data, i), &c, clip);
             let length = dot(&r, &r).sqrt();
-            assert!((found.released_norm / length - 1.0).abs() < 1e-12, "{clip:?} {i}");
+            assert!((actual.released_norm / length - 1.0).abs() < 1e-12, "{clip:?} {i}");
             let j = jacobian(&net, &data, i, &c, clip);
             let whole: f64 = j.iter().map(|c| dot(c, c)).sum();
             let close = |a: f64, b: f64| (a - b).abs() < 1e-6 * (b.abs() + whole / (noise * noise));
             for (k, column) in j.iter().enumerate() {
                 assert!(
-                    close(found.information[k], dot(column, column) / (noise * noise)),
+                    close(actual.information[k], dot(column, column) / (noise * noise)),
                     "{clip:?} {i} {k}"
                 );
             }
-            assert!(close(found.trace.unwrap().value, whole / (noise * noise)));
+            assert!(close(actual.trace.unwrap().value, whole / (noise * noise)));
             let along: f64 = j.iter().map(|c| (dot(c, &r) / length).powi(2)).sum();
-            assert!(close(found.along.unwrap(), along / (noise * noise)), "along {clip:?} {i}");
+            assert!(close(actual.along.unwrap(), along / (noise * noise)), "along {clip:?} {i}");
             for (k, column) in j.iter().take(D).enumerate() {
                 let plis = 2.0 * dot(column, &r) / (noise * noise);
-                assert!(close(found.plis_parts[k], plis), "PLIS {clip:?} {i} {k}");
+                assert!(close(actual.plis_parts[k], plis), "PLIS {clip:?} {i} {k}");
             }
             let (mut v, mut value) = (vec![1.0; D + K], 0.0);
             for _ in 0..4000 {
@@ -119,7 +119,10 @@ fn measures_are_those_of_the_perturbed_gradient() {
                 value = dot(&v, &v).sqrt();
                 v.iter_mut().for_each(|x| *x /= value);
             }
-            assert!((found.eta.unwrap().value / (value.sqrt() / noise) - 1.0).abs() < 1e-4, "η {clip:?} {i}");
+            assert!(
+                (actual.eta.unwrap().value / (value.sqrt() / noise) - 1.0).abs() < 1e-4,
+                "η {clip:?} {i}"
+            );
         }
     }
 }
@@ -149,15 +152,18 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
     let mut run = Trainer::new(network(), &private, config(1.0, 1e-9, 2000)).unwrap();
     run.perturb(Perturbing { lambda, probes: 4000, ..Perturbing::default() }, &public).unwrap();
     run.step().unwrap();
-    let said = run.perturbed().unwrap();
+    let perturbation = run.perturbed().unwrap();
 
     let mut mean = vec![0.0; net.parameter_count()];
     for i in 0..public.len() {
         let g = gradient(&net, &public, i);
         mean.iter_mut().zip(&g).for_each(|(m, g)| *m += g / public.len() as f64);
     }
-    let c: Vec<f64> = mean.iter().map(|m| said.scale * m).collect();
-    assert!((said.norm / dot(&c, &c).sqrt() - 1.0).abs() < 1e-10 && (said.cosine.abs() - 1.0).abs() < 1e-12);
+    let c: Vec<f64> = mean.iter().map(|m| perturbation.scale * m).collect();
+    assert!(
+        (perturbation.norm / dot(&c, &c).sqrt() - 1.0).abs() < 1e-10
+            && (perturbation.cosine.abs() - 1.0).abs() < 1e-12
+    );
     let mut expected = net.parameters().unwrap();
     for i in 0..private.len() {
         let r = released(&gradient(&net, &private, i), &c, clip);
@@ -178,20 +184,24 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
         (0..public.len()).map(of).sum::<f64>() / public.len() as f64
     };
     let objective = |a: f64| a * a * dot(&mean, &mean) + lambda * relative(a);
-    assert!((said.with / relative(said.scale) - 1.0).abs() < 0.05, "{said:?} {}", relative(said.scale));
-    assert!((said.without / relative(0.0) - 1.0).abs() < 0.05, "{said:?} {}", relative(0.0));
-    assert!(said.with < said.without);
-    let here = objective(said.scale);
+    assert!(
+        (perturbation.with / relative(perturbation.scale) - 1.0).abs() < 0.05,
+        "{perturbation:?} {}",
+        relative(perturbation.scale)
+    );
+    assert!((perturbation.without / relative(0.0) - 1.0).abs() < 0.05, "{perturbation:?} {}", relative(0.0));
+    assert!(perturbation.with < perturbation.without);
+    let here = objective(perturbation.scale);
     for factor in [-1.0, 0.0, 0.5, 0.8, 1.25, 2.0] {
-        assert!(here < 1.001 * objective(factor * said.scale), "{factor}: {said:?}");
+        assert!(here < 1.001 * objective(factor * perturbation.scale), "{factor}: {perturbation:?}");
     }
 
     for (i, budget) in run.budgets().unwrap().iter().enumerate() {
         let j = jacobian(&net, &private, i, &c, clip);
         let dfil = j.iter().take(D).map(|c| dot(c, c)).sum::<f64>() / (1e-18 * D as f64);
-        let found = budget.dfil.unwrap();
-        let error = found.standard_error.unwrap();
-        assert!((found.value - dfil).abs() < 5.0 * error, "{} {dfil} {error}", found.value);
+        let actual = budget.dfil.unwrap();
+        let error = actual.standard_error.unwrap();
+        assert!((actual.value - dfil).abs() < 5.0 * error, "{} {dfil} {error}", actual.value);
         assert!(error < 0.05 * dfil);
     }
 }
@@ -237,14 +247,14 @@ fn goes_on(how: Perturbing) {
 fn degenerate_perturbations_are_measured_or_refused() {
     let (net, data) = (network(), data(2, 6));
     let opposite: Vec<f64> = gradient(&net, &data, 0).iter().map(|g| -g).collect();
-    let what = |shift| Measure { shift: Some(shift), ..Measure::new(Clip::Hard { bound: 1.0 }, 1.0, 1) };
-    let found = &measure(&net, &data, &[0], &what(opposite)).unwrap()[0];
-    assert!(found.released_norm < 1e-6 && found.trace.unwrap().value.is_finite());
+    let request = |shift| Measure { shift: Some(shift), ..Measure::new(Clip::Hard { bound: 1.0 }, 1.0, 1) };
+    let actual = &measure(&net, &data, &[0], &request(opposite)).unwrap()[0];
+    assert!(actual.released_norm < 1e-6 && actual.trace.unwrap().value.is_finite());
     let frozen = net.trained().iter().position(|t| !t).unwrap();
     let mut stray = perturbation(&net, 0.1);
     stray[frozen] = 0.1;
-    assert!(measure(&net, &data, &[0], &what(stray)).unwrap_err().to_string().contains("frozen"));
-    assert!(measure(&net, &data, &[0], &what(vec![0.0; 3])).is_err());
+    assert!(measure(&net, &data, &[0], &request(stray)).unwrap_err().to_string().contains("frozen"));
+    assert!(measure(&net, &data, &[0], &request(vec![0.0; 3])).is_err());
     let open = TrainConfig { privacy: None, tracking: Tracking::Off, ..config(0.5, 1.0, 2) };
     assert!(Trainer::new(network(), &data, open).unwrap().perturb(Perturbing::default(), &data).is_err());
     let mut run = Trainer::new(network(), &data, config(0.5, 1.0, 2)).unwrap();

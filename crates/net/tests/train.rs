@@ -92,12 +92,12 @@ fn accounts_of_every_step_are_the_sum_of_exact_informations() {
     let (mut exact, mut published, mut rdp) = (vec![0.0; 24], vec![0.0; 24], vec![0.0; 24]);
     let factor = poisson::published_factor(0.2, 1.0, 1e-5).unwrap();
     for _ in 0..4 {
-        let what = Measure {
+        let request = Measure {
             trace: Trace::Exact,
             plis: Plis::Record,
             ..Measure::new(Clip::Gelu { bound: 1.0 }, 1.0, 1)
         };
-        for r in measure(run.network(), &data, &all, &what).unwrap() {
+        for r in measure(run.network(), &data, &all, &request).unwrap() {
             let c = poisson::coefficients(0.2, r.released_norm).unwrap();
             exact[r.record] += c.trace(r.trace.unwrap().value, r.along.unwrap());
             published[r.record] += factor * r.trace.unwrap().value;
@@ -220,7 +220,7 @@ fn checkpoints_of_other_runs_are_refused() {
     let bytes = run.checkpoint().unwrap();
     // the setting that differs is named
     let noise = |clip, sigma| TrainConfig { privacy: Some(Privacy { clip, sigma }), ..private() };
-    for (other, what) in [
+    for (other, setting) in [
         (TrainConfig { seed: 4, ..private() }, "seed"),
         (TrainConfig { learning_rate: 0.3, ..private() }, "learning rate"),
         (TrainConfig { sampling: Sampling::Poisson { rate: 0.3 }, ..private() }, "sampling or batch size"),
@@ -228,10 +228,13 @@ fn checkpoints_of_other_runs_are_refused() {
         (noise(Clip::Gelu { bound: 1.0 }, 1.1), "noise (sigma)"),
         (TrainConfig { privacy: None, ..private() }, "clip"),
     ] {
-        assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { what });
+        assert_eq!(Trainer::resume(&bytes, &data, other).unwrap_err(), Error::OtherRun { setting });
     }
     let more = clouds(93);
-    assert_eq!(Trainer::resume(&bytes, &more, private()).unwrap_err(), Error::OtherRun { what: "data set" });
+    assert_eq!(
+        Trainer::resume(&bytes, &more, private()).unwrap_err(),
+        Error::OtherRun { setting: "data set" }
+    );
     let weights = run.network().to_tensors().unwrap().to_bytes().unwrap();
     assert!(matches!(Trainer::resume(&weights, &data, private()), Err(Error::Format { .. })));
     assert!(matches!(
@@ -312,7 +315,10 @@ fn a_loss_out_of_all_proportion_is_divergence_in_the_open_alone() {
     let mut resumed = Trainer::resume(&run.checkpoint().unwrap(), &data, config).unwrap();
     for run in [&mut run, &mut resumed] {
         let error = run.step().unwrap_err();
-        assert!(matches!(error, Error::Diverged { step: 1, what } if what.contains("million")), "{error}");
+        assert!(
+            matches!(error, Error::Diverged { step: 1, symptom } if symptom.contains("million")),
+            "{error}"
+        );
         assert_eq!((run.steps(), run.released_steps()), (1, 1));
     }
     let config = TrainConfig { learning_rate: 1e12, ..private() };

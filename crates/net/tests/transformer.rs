@@ -64,8 +64,11 @@ impl Case {
     }
 }
 
-fn close(found: f64, exact: f64, tolerance: f64, what: &str) {
-    assert!((found - exact).abs() <= tolerance * exact.abs().max(1e-3), "{what}: {found} against {exact}");
+fn close(actual: f64, exact: f64, tolerance: f64, subject: &str) {
+    assert!(
+        (actual - exact).abs() <= tolerance * exact.abs().max(1e-3),
+        "{subject}: {actual} against {exact}"
+    );
 }
 
 fn agrees<T: Real>(tolerance: f64) {
@@ -73,13 +76,13 @@ fn agrees<T: Real>(tolerance: f64) {
         let (net, data) = (case.network::<T>(), case.data::<T>());
         let z = predict_data(&net, &data).unwrap();
         let all: Vec<usize> = (0..case.records.len()).collect();
-        let what = Measure {
+        let request = Measure {
             trace: Trace::Exact,
             eta: Some(Spectral { tolerance: 1e-10, iterations: 60 }),
             plis: Plis::Superpixels(by_position(LENGTH, 8)),
             ..Measure::new(Clip::None, 1.0, 1)
         };
-        let leaks = measure(&net, &data, &all, &what).unwrap();
+        let leaks = measure(&net, &data, &all, &request).unwrap();
         for (i, (r, leak)) in case.records.iter().zip(&leaks).enumerate() {
             let largest = r.logits.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
             for (a, b) in z.outputs(i).iter().zip(&r.logits) {
@@ -166,8 +169,9 @@ fn what_comes_after_the_last_label_does_not_matter() {
     let labels: Vec<u32> = vec![1, 4, 1, 5, NO_LABEL, NO_LABEL];
     let long = Data::<f64>::tokens(6, tokens.clone(), VOCABULARY, &labels).unwrap();
     let short = Data::<f64>::tokens(4, tokens[..4].to_vec(), VOCABULARY, &labels[..4]).unwrap();
-    let what = Measure { trace: Trace::Exact, ..Measure::new(Clip::None, 1.0, 1) };
-    let (a, b) = (measure(&net, &long, &[0], &what).unwrap(), measure(&net, &short, &[0], &what).unwrap());
+    let request = Measure { trace: Trace::Exact, ..Measure::new(Clip::None, 1.0, 1) };
+    let (a, b) =
+        (measure(&net, &long, &[0], &request).unwrap(), measure(&net, &short, &[0], &request).unwrap());
     close(a[0].loss, b[0].loss, 1e-13, "loss");
     close(a[0].gradient_norm, b[0].gradient_norm, 1e-12, "norm");
     close(a[0].trace.unwrap().value, b[0].trace.unwrap().value, 1e-11, "trace");

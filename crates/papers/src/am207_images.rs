@@ -222,40 +222,42 @@ pub(super) fn out_of_distribution(context: &Context<'_>) -> Result<Findings> {
             format::number(aucs[1].1)
         ),
     ));
-    let xy = |p: &Points| p.x.iter().map(|x| [x[0], x[1]]).collect::<Vec<_>>();
-    let label = |p: &Points, values: &[f64], k: usize| ([p.x[k][0], p.x[k][1]], format::number(values[k]));
-    let panel = |title: &str, values: [&[f64]; 3]| Panel {
-        title: title.into(),
-        content: Content::Dots {
-            x: AxisTitle::linear("x₁"),
-            y: AxisTitle::linear("x₂"),
-            series: vec![
-                PointSeries::new("training points", xy(&train)),
-                PointSeries::new("beside", xy(&beside)),
-                PointSeries::new("beyond", xy(&beyond)),
-            ],
-            line: None,
-            notes: vec![
-                label(&inside, values[0], 0),
-                label(&beside, values[1], 0),
-                label(&beside, values[1], 49),
-                label(&beyond, values[2], 0),
-                label(&beyond, values[2], 49),
-            ],
-        },
-    };
+    let groups = [&inside, &beside, &beyond];
     findings.figures.push(Figure {
         file: "am207-ood".into(),
         title: "Figure 6.8: two scores of points that are out of the distribution".into(),
         caption: "Numbers are the scores of some points; the one in the middle is in the distribution."
             .into(),
         panels: vec![
-            panel("posterior variance", [&var_in, &variance(&beside)?, &variance(&beyond)?]),
-            panel("η", [&eta_in, &eta(&beside)?, &eta(&beyond)?]),
+            scored("posterior variance", &train, groups, [&var_in, &variance(&beside)?, &variance(&beyond)?]),
+            scored("η", &train, groups, [&eta_in, &eta(&beside)?, &eta(&beyond)?]),
         ],
     });
     by_digit(context, &mut findings)?;
     Ok(findings)
+}
+
+/// Points in the distribution, beside and beyond it, with the scores of some of them.
+fn scored(title: &str, train: &Points, groups: [&Points; 3], scores: [&[f64]; 3]) -> Panel {
+    let xy = |p: &Points| p.x.iter().map(|x| [x[0], x[1]]).collect::<Vec<_>>();
+    let label = |group: usize, k: usize| {
+        let x = &groups[group].x[k];
+        ([x[0], x[1]], format::number(scores[group][k]))
+    };
+    Panel {
+        title: title.into(),
+        content: Content::Dots {
+            x: AxisTitle::linear("x₁"),
+            y: AxisTitle::linear("x₂"),
+            series: vec![
+                PointSeries::new("training points", xy(train)),
+                PointSeries::new("beside", xy(groups[1])),
+                PointSeries::new("beyond", xy(groups[2])),
+            ],
+            line: None,
+            notes: vec![label(0, 0), label(1, 0), label(1, 49), label(2, 0), label(2, 49)],
+        },
+    }
 }
 
 /// Table 1: mean η by digit under a model of 0 and 1.
@@ -334,6 +336,19 @@ fn by_digit(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
+/// Halves of the training set, smallest first: down to three times as many images as there are columns.
+fn growing(n: usize, width: usize) -> Vec<usize> {
+    let mut sizes = vec![n];
+    while let Some(&last) = sizes.last()
+        && last / 2 > 3 * width
+        && sizes.len() < 7
+    {
+        sizes.push(last / 2);
+    }
+    sizes.reverse();
+    sizes
+}
+
 /// §7.2.
 pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
     let images = data::digits(context)?;
@@ -345,14 +360,7 @@ pub(super) fn whole_data_set(context: &Context<'_>) -> Result<Findings> {
         y.extend_from_slice(&block.y);
     }
     let (n, width) = (y.len(), x.len() / y.len().max(1));
-    let mut sizes = vec![n];
-    while let Some(&last) = sizes.last()
-        && last / 2 > 3 * width
-        && sizes.len() < 7
-    {
-        sizes.push(last / 2);
-    }
-    sizes.reverse();
+    let sizes = growing(n, width);
     let Growth { whole, largest, mean, tests, between } = growth(&task, (&x, &y), &sizes)?;
     let slope = |points: &[[f64; 2]]| match (points.first(), points.last()) {
         (Some(a), Some(b)) if b[0] > a[0] => (b[1] / a[1]).ln() / (b[0] / a[0]).ln(),

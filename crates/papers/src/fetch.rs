@@ -367,7 +367,7 @@ mod tests {
         let content: Vec<u8> = (0..20_000_u32).map(|i| (i * 11 % 241) as u8).collect();
         let file = of("some.data", &content);
         let long = vec![7; 30_000];
-        for (part, ranges, asked) in [
+        for (part, ranges, requests) in [
             (&content[..5000], false, [5000, 0]),
             (&long[..5000], true, [5000, 0]),
             (&long, true, [30_000, 0]),
@@ -376,7 +376,7 @@ mod tests {
             fs::write(folder.path().join("some.data.part"), part).unwrap();
             let (address, told) = serve(content.clone(), 2, ranges);
             get_one(&file, &address, folder.path(), &|_| {}).unwrap();
-            assert_eq!([told.recv().unwrap(), told.recv().unwrap()], asked);
+            assert_eq!([told.recv().unwrap(), told.recv().unwrap()], requests);
             assert_eq!(fs::read(folder.path().join("some.data")).unwrap(), content);
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }

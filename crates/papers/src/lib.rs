@@ -500,7 +500,7 @@ pub fn summary(r: &Reproduction) -> String {
     }
     for claim in &r.claims {
         let verdict = if claim.holds { "holds" } else { "does not hold" };
-        out.push_str(&format!("{verdict}: {}\n  {}\n", claim.claim, claim.found));
+        out.push_str(&format!("{verdict}: {}\n  {}\n", claim.claim, claim.finding));
     }
     out
 }

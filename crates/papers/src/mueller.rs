@@ -67,6 +67,27 @@ pub(super) fn train<T: Real>(
     Ok((trainer.into_network(), sigma))
 }
 
+/// A mean for every feature.
+fn by_feature(title: &str, values: &[f64]) -> Panel {
+    let of = |informative: bool| {
+        let mine = (0..WIDTH).filter(|j| INFORMATIVE.contains(j) == informative);
+        mine.map(|j| [j as f64, values[j]]).collect::<Vec<_>>()
+    };
+    Panel {
+        title: title.into(),
+        content: Content::Dots {
+            x: AxisTitle::linear("feature"),
+            y: AxisTitle::linear(format!("mean {title}")),
+            series: vec![
+                PointSeries::new("informative", of(true)),
+                PointSeries::new("uninformative", of(false)),
+            ],
+            line: None,
+            notes: vec![],
+        },
+    }
+}
+
 /// Figure 1.
 pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
     const SHOWN: [usize; 3] = [8, 9, 12];
@@ -127,30 +148,11 @@ pub(super) fn fig1(context: &Context<'_>) -> Result<Findings> {
             format!("At least {} against at most {}.", format::number(low), format::number(high)),
         ));
     }
-    let panel = |title: &str, values: &[f64]| {
-        let of = |informative: bool| {
-            let mine = (0..WIDTH).filter(|j| INFORMATIVE.contains(j) == informative);
-            mine.map(|j| [j as f64, values[j]]).collect::<Vec<_>>()
-        };
-        Panel {
-            title: title.into(),
-            content: Content::Dots {
-                x: AxisTitle::linear("feature"),
-                y: AxisTitle::linear(format!("mean {title}")),
-                series: vec![
-                    PointSeries::new("informative", of(true)),
-                    PointSeries::new("uninformative", of(false)),
-                ],
-                line: None,
-                notes: vec![],
-            },
-        }
-    };
     findings.figures.push(Figure {
         file: "mueller-fig1".into(),
         title: "Figure 1: FIL and PLIS of every feature".into(),
         caption: "Both point at the same features. The paper shows three of them.".into(),
-        panels: vec![panel("FIL", &fil), panel("PLIS", &plis)],
+        panels: vec![by_feature("FIL", &fil), by_feature("PLIS", &plis)],
     });
     Ok(findings)
 }

@@ -144,19 +144,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
             format!("Best SSIM of {} records under DP: {}.", hidden.len(), format::number(best)),
         ),
     ];
-    if let Some((rho, [low, high])) = correlation {
-        claims.push(Claim::new(
-            "The higher the PLIS, the better the reconstruction: over many records, not two.",
-            low > 0.0,
-            format!(
-                "Rank correlation {} over {} records (95%: {} to {}).",
-                format::number(rho),
-                attacks.len(),
-                format::number(low),
-                format::number(high)
-            ),
-        ));
-    }
+    claims.extend(correlation.map(|of| the_higher_the_better(of, attacks.len())));
     Ok(Findings {
         data: vec![format!("PneumoniaMNIST: {} training X-rays", format::count(set.len() as u64))],
         rows,
@@ -169,6 +157,19 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
         )],
         figures: vec![table1_figure(&attacks)],
     })
+}
+
+fn the_higher_the_better((rho, [low, high]): (f64, [f64; 2]), records: usize) -> Claim {
+    Claim::new(
+        "The higher the PLIS, the better the reconstruction: over many records, not two.",
+        low > 0.0,
+        format!(
+            "Rank correlation {} over {records} records (95%: {} to {}).",
+            format::number(rho),
+            format::number(low),
+            format::number(high)
+        ),
+    )
 }
 
 fn table1_figure(attacks: &[Attacked]) -> Figure {

@@ -31,8 +31,8 @@ pub(crate) fn account_epsilon(
     delta: f64,
     replace: bool,
 ) -> PyResult<(f64, f64)> {
-    let found = over(py, history, replace, move |a| a.epsilon(delta))?;
-    Ok((found.lower, found.upper))
+    let answer = over(py, history, replace, move |a| a.epsilon(delta))?;
+    Ok((answer.lower, answer.upper))
 }
 
 /// δ at an ε: not below the first, not above the second.
@@ -43,13 +43,13 @@ pub(crate) fn account_delta(
     epsilon: f64,
     replace: bool,
 ) -> PyResult<(f64, f64)> {
-    let found = over(py, history, replace, move |a| a.delta(epsilon))?;
-    Ok((found.lower, found.upper))
+    let answer = over(py, history, replace, move |a| a.delta(epsilon))?;
+    Ok((answer.lower, answer.upper))
 }
 
 /// True- less false-positive rate of any test of membership: not below the first, not above the second.
 #[pyfunction]
 pub(crate) fn account_advantage(py: Python<'_>, history: History, replace: bool) -> PyResult<(f64, f64)> {
-    let found = over(py, history, replace, Accountant::advantage)?;
-    Ok((found.lower, found.upper))
+    let answer = over(py, history, replace, Accountant::advantage)?;
+    Ok((answer.lower, answer.upper))
 }

@@ -28,7 +28,7 @@ enum UpdateKind {
 /// Arrays of a network's tensors, in its order; an error names the keyword.
 fn flat<T: Real>(net: &Net<T>, bytes: &[u8], seen: UpdateKind) -> leakscope::Result<Vec<T>> {
     let flag = if seen == UpdateKind::Gradient { "gradient" } else { "after" };
-    let wrong = |what: String| Failure::option(flag, format!("{what}: it is of another network"));
+    let wrong = |subject: String| Failure::option(flag, format!("{subject}: it is of another network"));
     let file = Tensors::from_bytes(bytes).map_err(|e| Failure::option(flag, e))?;
     let mut out = vec![T::ZERO; net.parameter_count()];
     for tensor in net.tensors() {
@@ -48,12 +48,12 @@ fn inverted<T: Real + Element>(
     py: Python<'_>,
     request: InversionRequest,
     net: &Net<T>,
-    given: Option<&RecordArrays<'_>>,
+    inputs: Option<&RecordArrays<'_>>,
     seen: Option<(UpdateKind, Vec<u8>)>,
     training: Option<Training>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<InversionOutcome> {
-    let records = given.map(|g| arrays(py, g)).transpose()?;
+    let records = inputs.map(|g| arrays(py, g)).transpose()?;
     let copy = memory::frozen(net, &[], None).map_err(|e| exception(&e))?;
     let seen = seen.map(|(kind, bytes)| Ok::<_, Failure>((kind, flat(net, &bytes, kind)?))).transpose();
     let seen = seen.map_err(|e| exception(&e))?.map(|(kind, values)| match kind {
@@ -67,13 +67,13 @@ fn inverted<T: Real + Element>(
 
 /// Records reconstructed from their gradients, from a gradient that was seen, or from weights after local steps.
 #[pyfunction]
-#[pyo3(signature = (network, values, given=None, gradient=None, after=None, training=None, progress=None))]
+#[pyo3(signature = (network, values, inputs=None, gradient=None, after=None, training=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
 pub(crate) fn attack_inversion<'py>(
     py: Python<'py>,
     network: &Bound<'py, Network>,
     values: &Bound<'py, PyDict>,
-    given: Option<RecordArrays<'py>>,
+    inputs: Option<RecordArrays<'py>>,
     gradient: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
     training: Option<&str>,
@@ -82,12 +82,12 @@ pub(crate) fn attack_inversion<'py>(
     let request: InversionRequest = request(values)?;
     let training = remembered(training)?;
     let seen = gradient.map(|g| (UpdateKind::Gradient, g)).or(after.map(|a| (UpdateKind::After, a)));
-    let found = match network.get().now() {
-        Either::Single(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
-        Either::Double(net) => inverted(py, request, &net, given.as_ref(), seen, training, progress)?,
+    let answer = match network.get().now() {
+        Either::Single(net) => inverted(py, request, &net, inputs.as_ref(), seen, training, progress)?,
+        Either::Double(net) => inverted(py, request, &net, inputs.as_ref(), seen, training, progress)?,
     };
-    let tables = found.tables.clone();
-    Ok(Outcome::new(Document::Inversion(Box::new(found)), tables))
+    let tables = answer.tables.clone();
+    Ok(Outcome::new(Document::Inversion(Box::new(answer)), tables))
 }
 
 fn inferred_members<T: Real + Element>(
@@ -120,26 +120,26 @@ pub(crate) fn attack_membership<'py>(
     let request: MembershipRequest = request(values)?;
     let training = remembered(training)?;
     let both = (&members, &others);
-    let found = match network.get().now() {
+    let answer = match network.get().now() {
         Either::Single(net) => inferred_members(py, request, &net, both, training, progress)?,
         Either::Double(net) => inferred_members(py, request, &net, both, training, progress)?,
     };
-    let tables = found.tables.clone();
-    Ok(Outcome::new(Document::Membership(Box::new(found)), tables))
+    let tables = answer.tables.clone();
+    Ok(Outcome::new(Document::Membership(Box::new(answer)), tables))
 }
 
 /// The last record, from the parameters of linear models trained on it.
 #[pyfunction]
-#[pyo3(signature = (values, given, progress=None))]
+#[pyo3(signature = (values, inputs, progress=None))]
 pub(crate) fn attack_informed<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyDict>,
-    given: RecordArrays<'py>,
+    inputs: RecordArrays<'py>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
     let request: InformedRequest = request(values)?;
-    let records = arrays::<f64>(py, &given)?;
-    let found =
+    let records = arrays::<f64>(py, &inputs)?;
+    let answer =
         run(py, progress, OnInterrupt::Wait, move |hooks| informed::attack(&request, records, hooks))?;
-    Ok(Outcome::new(Document::Informed(Box::new(found)), vec![]))
+    Ok(Outcome::new(Document::Informed(Box::new(answer)), vec![]))
 }

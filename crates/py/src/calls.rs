@@ -97,8 +97,8 @@ pub(crate) fn audit(
         let folder = Folder::in_memory();
         auditing::run(&request, tables.then_some(&folder), hooks, &|_| {})
     };
-    let found = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
-    Ok(Outcome::new(Document::Audit(Box::new(found.audit)), results(found.pending)))
+    let answer = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
+    Ok(Outcome::new(Document::Audit(Box::new(answer.audit)), results(answer.pending)))
 }
 
 /// Weights at which all records leak the same.
@@ -113,17 +113,17 @@ pub(crate) fn balance(
     progress: Progress<'_, '_>,
     machines: On<'_, '_>,
 ) -> PyResult<Outcome> {
-    let asked: Balancing = request(balancing)?;
+    let balancing: Balancing = request(balancing)?;
     let base = with_tables(request(values)?, data, test, None)?;
     // Noise that is made for targets says more than σ.
     let base = match base.noise.options() {
         Some(_) => base,
-        None => leakscope::model::plain(base, Some(asked.sigma)),
+        None => leakscope::model::plain(base, Some(balancing.sigma)),
     };
     let base = Machines::read(machines, base);
-    let work = move |hooks: &_| balancing::run(&base, &asked, Some(&Folder::in_memory()), hooks, |_| {});
-    let found = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
-    Ok(Outcome::new(Document::Balance(Box::new(found.balance)), results(found.pending)))
+    let work = move |hooks: &_| balancing::run(&base, &balancing, Some(&Folder::in_memory()), hooks, |_| {});
+    let answer = Machines::settled(machines, run(py, progress, waiting(machines), work))?;
+    Ok(Outcome::new(Document::Balance(Box::new(answer.balance)), results(answer.pending)))
 }
 
 /// How often a secret is guessed.
@@ -202,16 +202,16 @@ pub(crate) fn private_model<'py>(
     let base = with_tables(request(values)?, Some(data), None, None)?;
     let work = move |hooks: &_| releasing::private(&base, &terms, seed, hooks);
     let private = run(py, None, OnInterrupt::Wait, work)?;
-    let found = PyDict::new(py);
-    found.set_item("coefficients", private.coefficients)?;
-    found.set_item("sigma", private.sigma)?;
-    found.set_item("eta_max", private.eta.max)?; // for the owner, unless it is the target
-    found.set_item("eta_is_target", private.eta.is_target())?;
+    let model = PyDict::new(py);
+    model.set_item("coefficients", private.coefficients)?;
+    model.set_item("sigma", private.sigma)?;
+    model.set_item("eta_max", private.eta.max)?; // for the owner, unless it is the target
+    model.set_item("eta_is_target", private.eta.is_target())?;
     let rows = private.precision.into_iter().map(|(name, p)| (name, p.noise_error, p.low, p.high, p.p_value));
-    found.set_item("precision", rows.collect::<Vec<_>>())?;
-    found.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;
-    found.set_item("instead", private.instead)?;
-    Ok(found)
+    model.set_item("precision", rows.collect::<Vec<_>>())?;
+    model.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;
+    model.set_item("instead", private.instead)?;
+    Ok(model)
 }
 
 /// What noisy releases cost.
@@ -248,9 +248,9 @@ pub(crate) fn bound(
         None => None,
     };
     let waiting = if machines.is_some() { OnInterrupt::Leave } else { patience(data) };
-    let found = run(py, progress, waiting, move |hooks| bounding::answer(&request, hooks));
-    let found = Machines::settled(machines, found)?;
-    Ok(Outcome::new(Document::Bound(Box::new(found)), vec![]))
+    let answer = run(py, progress, waiting, move |hooks| bounding::answer(&request, hooks));
+    let answer = Machines::settled(machines, answer)?;
+    Ok(Outcome::new(Document::Bound(Box::new(answer)), vec![]))
 }
 
 /// What meets a target.
@@ -282,8 +282,8 @@ pub(crate) fn calibrate(
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, values: Values<'_, '_>) -> PyResult<Outcome> {
     let request: CompareRequest = request(values)?;
-    let found = run(py, None, OnInterrupt::Leave, move |_| comparing::run(&request))?;
-    Ok(Outcome::new(Document::Comparison(Box::new(found)), vec![]))
+    let answer = run(py, None, OnInterrupt::Leave, move |_| comparing::run(&request))?;
+    Ok(Outcome::new(Document::Comparison(Box::new(answer)), vec![]))
 }
 
 /// The byte of a delimiter of CSV files.
@@ -335,19 +335,23 @@ pub(crate) fn defaults<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, 
         "text train" => values::<TextTrainRequest>(),
         other => return Err(exception(&Failure::Message(format!("there is no request `{other}`")))),
     };
-    let found = PyDict::new(py);
-    if let Value::Object(fields) = value {
-        for (name, value) in fields {
-            match value {
-                // What is grouped in a request is plain among keywords.
-                Value::Object(inside) if ["read", "roles", "release", "public"].contains(&&*name) => {
-                    inside.into_iter().try_for_each(|(k, v)| found.set_item(keyword(&k), v.to_string()))?;
-                }
-                value => found.set_item(keyword(&name), value.to_string())?,
-            }
+    let keywords = PyDict::new(py);
+    plain(value, &mut |name, value| keywords.set_item(keyword(name), value.to_string()))?;
+    Ok(keywords)
+}
+
+/// Groups of fields in requests that are plain keywords.
+const GROUPS: [&str; 6] = ["read", "roles", "release", "public", "run", "source"];
+
+fn plain(value: Value, add: &mut dyn FnMut(&str, &Value) -> PyResult<()>) -> PyResult<()> {
+    let Value::Object(fields) = value else { return Ok(()) };
+    for (name, value) in fields {
+        match value.is_object() && GROUPS.contains(&&*name) {
+            true => plain(value, add)?,
+            false => add(&name, &value)?,
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Writes a text file whole or not at all, readable by its owner alone.

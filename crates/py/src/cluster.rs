@@ -53,12 +53,12 @@ impl Machines {
     }
 
     /// What was found, or what the callable raised.
-    pub(crate) fn settled<T>(machines: Option<&Bound<'_, Self>>, found: PyResult<T>) -> PyResult<T> {
+    pub(crate) fn settled<T>(machines: Option<&Bound<'_, Self>>, answer: PyResult<T>) -> PyResult<T> {
         let raised = machines
             .and_then(|m| m.get().callable.raised.lock().unwrap_or_else(PoisonError::into_inner).take());
-        match (found, raised) {
+        match (answer, raised) {
             (Err(_), Some(raised)) => Err(raised),
-            (found, _) => found,
+            (answer, _) => answer,
         }
     }
 }

@@ -76,8 +76,8 @@ impl StepCosts {
     /// A and B of the Fisher information at every ν: two arrays (float64), one after the other.
     fn information<'py>(&self, py: Python<'py>, nu: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         let nu = PyBuffer::<f64>::get(nu)?.to_vec(py)?;
-        let found: Vec<_> = nu.iter().map(|&nu| self.poisson.at(nu)).collect();
-        let all = found.iter().map(|c| c.across).chain(found.iter().map(|c| c.along));
+        let moments: Vec<_> = nu.iter().map(|&nu| self.poisson.at(nu)).collect();
+        let all = moments.iter().map(|c| c.across).chain(moments.iter().map(|c| c.along));
         bytes(py, 2 * nu.len(), all.map(f64::to_ne_bytes))
     }
 

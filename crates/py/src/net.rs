@@ -64,8 +64,8 @@ pub(crate) fn arrays<T: Real + Element>(
     Ok(NetArrays { dims: dims.clone(), x: values(x)?, y })
 }
 
-fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, given: &RecordArrays<'_>) -> PyResult<Data<T>> {
-    arrays(py, given)?.into_data(net).map_err(failed)
+fn data<T: Real + Element>(py: Python<'_>, net: &Net<T>, inputs: &RecordArrays<'_>) -> PyResult<Data<T>> {
+    arrays(py, inputs)?.into_data(net).map_err(failed)
 }
 
 /// What an audit is about, beside its request.
@@ -112,11 +112,11 @@ fn trained<T: Real + Element>(
     py: Python<'_>,
     request: TrainRequest,
     net: &Arc<Net<T>>,
-    (given, public): (&RecordArrays<'_>, Option<&RecordArrays<'_>>),
+    (inputs, public): (&RecordArrays<'_>, Option<&RecordArrays<'_>>),
     weights: Option<Vec<u8>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Arc<Net<T>>, Outcome)> {
-    let (net, data) = (Arc::clone(net), arrays(py, given)?);
+    let (net, data) = (Arc::clone(net), arrays(py, inputs)?);
     let besides = Besides { weights, public: public.map(|p| arrays(py, p)).transpose()? };
     let work = move |hooks: &_| training::train(&request, &net, data, besides, hooks)?.split();
     let (network, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
@@ -208,45 +208,45 @@ impl Network {
     }
 
     /// Mean loss and accuracy.
-    fn evaluate(&self, py: Python<'_>, given: RecordArrays<'_>) -> PyResult<(f64, Option<f64>)> {
-        let found = match self.now() {
+    fn evaluate(&self, py: Python<'_>, inputs: RecordArrays<'_>) -> PyResult<(f64, Option<f64>)> {
+        let evaluation = match self.now() {
             Either::Single(net) => {
-                let data = data(py, &net, &given)?;
+                let data = data(py, &net, &inputs)?;
                 run(py, None, OnInterrupt::Leave, move |_| Ok(evaluate(&net, &data)?))?
             }
             Either::Double(net) => {
-                let data = data(py, &net, &given)?;
+                let data = data(py, &net, &inputs)?;
                 run(py, None, OnInterrupt::Leave, move |_| Ok(evaluate(&net, &data)?))?
             }
         };
-        Ok((found.loss, found.accuracy))
+        Ok((evaluation.loss, evaluation.accuracy))
     }
 
     /// Trains; the network is another one afterwards.
-    #[pyo3(signature = (values, given, weights=None, progress=None, public=None))]
+    #[pyo3(signature = (values, inputs, weights=None, progress=None, public=None))]
     fn train<'py>(
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyDict>,
-        given: RecordArrays<'py>,
+        inputs: RecordArrays<'py>,
         weights: Option<Vec<u8>>,
         progress: Option<&Bound<'py, PyAny>>,
         public: Option<RecordArrays<'py>>,
     ) -> PyResult<Outcome> {
         let mut request: TrainRequest = request(values)?;
-        let given = (&given, public.as_ref());
+        let inputs = (&inputs, public.as_ref());
         let (end, outcome) = match self.now() {
             Either::Single(net) => {
-                request.precision = match net.backend() {
+                request.run.precision = match net.backend() {
                     Backend::Cuda(card) if card.shortens() => Precision::Tf32,
                     _ => Precision::F32,
                 };
-                let (end, outcome) = trained(py, request, &net, given, weights, progress)?;
+                let (end, outcome) = trained(py, request, &net, inputs, weights, progress)?;
                 (Either::Single(end), outcome)
             }
             Either::Double(net) => {
-                request.precision = Precision::F64;
-                let (end, outcome) = trained(py, request, &net, given, weights, progress)?;
+                request.run.precision = Precision::F64;
+                let (end, outcome) = trained(py, request, &net, inputs, weights, progress)?;
                 (Either::Double(end), outcome)
             }
         };
@@ -290,13 +290,13 @@ impl Network {
     }
 
     /// What one gradient step gives away.
-    #[pyo3(signature = (values, given, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None, training=None))]
+    #[pyo3(signature = (values, inputs, records=None, score=None, compare=None, superpixels=None, factor=1.0, progress=None, training=None))]
     #[expect(clippy::too_many_arguments, reason = "named in Python, where this is called")]
     fn audit<'py>(
         &self,
         py: Python<'py>,
         values: &Bound<'py, PyDict>,
-        given: RecordArrays<'py>,
+        inputs: RecordArrays<'py>,
         records: Option<Vec<usize>>,
         score: Option<RecordArrays<'py>>,
         compare: Option<&Bound<'py, Self>>,
@@ -307,7 +307,7 @@ impl Network {
     ) -> PyResult<Outcome> {
         let request: NetAuditRequest = request(values)?;
         let training = remembered(training)?;
-        let about = About { data: &given, score: score.as_ref(), records, superpixels, factor, training };
+        let about = About { data: &inputs, score: score.as_ref(), records, superpixels, factor, training };
         let measured = match (self.now(), compare.map(|other| other.get().now())) {
             (Either::Single(net), None) => audited(py, request, &net, None, about, progress)?,
             (Either::Single(net), Some(Either::Single(other))) => {
@@ -350,7 +350,7 @@ pub(crate) fn train_rows(
             table.test = Some(rows(Some(test), vec![])?);
         }
     }
-    let (net, training, reports) = match request.precision {
+    let (net, training, reports) = match request.run.precision {
         Precision::F32 | Precision::Tf32 => {
             let work = move |hooks: &_| training::train_rows::<f32>(&request, hooks)?.split();
             let (net, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;

@@ -87,14 +87,14 @@ impl Outcome {
             Document::Calibration(_) => answer("calibrate.json"),
             Document::Canary(_) => answer("canary.json"),
             Document::Comparison(_) => answer("compare.json"),
-            Document::Texts(found) => {
-                leakscope::text::audit::write(&found.0, &found.1, &self.tables, out, format)
+            Document::Texts(answer) => {
+                leakscope::text::audit::write(&answer.0, &answer.1, &self.tables, out, format)
             }
             Document::Net(measured) => memory::write(measured, out, format),
             Document::Training(run) => training::write(run, out, format),
-            Document::Inversion(found) => inversion::write(found, out, format),
-            Document::Membership(found) => membership::write(found, out, format),
-            Document::Informed(found) => informed::write(found, out),
+            Document::Inversion(answer) => inversion::write(answer, out, format),
+            Document::Membership(answer) => membership::write(answer, out, format),
+            Document::Informed(answer) => informed::write(answer, out),
         }
     }
 }
@@ -109,16 +109,16 @@ impl Outcome {
             Document::Attack(attack) => leakscope_report::owners_document(attack),
             Document::Release(release) => leakscope_report::owners_document(release),
             Document::Account(costs) => costs.json(),
-            Document::Bound(found) => leakscope::bound::document(found),
+            Document::Bound(answer) => leakscope::bound::document(answer),
             Document::Calibration(answer) => leakscope::calibrate::document(answer),
-            Document::Canary(found) => leakscope_report::document(found),
-            Document::Comparison(found) => leakscope_report::owners_document(found),
-            Document::Texts(found) => leakscope_report::owners_document(&found.0),
+            Document::Canary(answer) => leakscope_report::document(answer),
+            Document::Comparison(answer) => leakscope_report::owners_document(answer),
+            Document::Texts(answer) => leakscope_report::owners_document(&answer.0),
             Document::Net(measured) => net_page::to_json(&measured.audit),
             Document::Training(run) => net_page::to_json(&run.training),
-            Document::Inversion(found) => net_page::to_json(&found.document),
-            Document::Membership(found) => net_page::to_json(&found.document),
-            Document::Informed(found) => net_page::to_json(&found.document),
+            Document::Inversion(answer) => net_page::to_json(&answer.document),
+            Document::Membership(answer) => net_page::to_json(&answer.document),
+            Document::Informed(answer) => net_page::to_json(&answer.document),
         }
     }
 
@@ -131,16 +131,16 @@ impl Outcome {
             // The owner's: the one that is published is among its files.
             Document::Release(release) => Some(leakscope_report::owners_release_page(release)),
             Document::Account(costs) => Some(leakscope_report::account_page(costs)),
-            Document::Bound(found) => Some(leakscope_report::bound_page(found)),
+            Document::Bound(answer) => Some(leakscope_report::bound_page(answer)),
             Document::Calibration(_) => None,
-            Document::Canary(found) => Some(leakscope_report::canary_page(found)),
-            Document::Comparison(found) => Some(leakscope_report::comparison_page(found)),
-            Document::Texts(found) => Some(leakscope_report::text_audit_page(&found.0, &found.1)),
+            Document::Canary(answer) => Some(leakscope_report::canary_page(answer)),
+            Document::Comparison(answer) => Some(leakscope_report::comparison_page(answer)),
+            Document::Texts(answer) => Some(leakscope_report::text_audit_page(&answer.0, &answer.1)),
             Document::Net(measured) => Some(net_page::page(&measured.audit, &measured.pictures)),
             Document::Training(run) => Some(net_page::training_page(&run.training)),
-            Document::Inversion(found) => Some(net_page::inversion_page(&found.document, &found.pictures)),
-            Document::Membership(found) => Some(net_page::membership_page(&found.document)),
-            Document::Informed(found) => Some(net_page::informed_page(&found.document, &found.pictures)),
+            Document::Inversion(answer) => Some(net_page::inversion_page(&answer.document, &answer.pictures)),
+            Document::Membership(answer) => Some(net_page::membership_page(&answer.document)),
+            Document::Informed(answer) => Some(net_page::informed_page(&answer.document, &answer.pictures)),
         };
         page.map(|page| leakscope_report::rewritten_page(&page, for_reader))
     }
@@ -153,22 +153,22 @@ impl Outcome {
             Document::Attack(attack) => leakscope::attack::summary(attack),
             Document::Release(release) => leakscope::release::summary(release),
             Document::Account(costs) => leakscope_report::account_summary(costs),
-            Document::Bound(found) => leakscope::bound::summary(found),
+            Document::Bound(answer) => leakscope::bound::summary(answer),
             Document::Calibration(answer) => leakscope_report::calibration(answer),
-            Document::Canary(found) => leakscope_report::canary_summary(found),
-            Document::Comparison(found) => leakscope_report::comparison_summary(found, width, false),
-            Document::Texts(found) => leakscope_report::text_audit_summary(&found.0),
+            Document::Canary(answer) => leakscope_report::canary_summary(answer),
+            Document::Comparison(answer) => leakscope_report::comparison_summary(answer, width, false),
+            Document::Texts(answer) => leakscope_report::text_audit_summary(&answer.0),
             Document::Net(measured) => net_page::summary(&measured.audit),
             Document::Training(run) => net_page::training_summary(&run.training),
-            Document::Inversion(found) => net_page::inversion_summary(&found.document),
-            Document::Membership(found) => net_page::membership_summary(&found.document),
-            Document::Informed(found) => net_page::informed_summary(&found.document),
+            Document::Inversion(answer) => net_page::inversion_summary(&answer.document),
+            Document::Membership(answer) => net_page::membership_summary(&answer.document),
+            Document::Informed(answer) => net_page::informed_summary(&answer.document),
         })
     }
 
     /// A comparison for other programmes, naming no record and no value of the data; `None` of anything else.
     fn pipeline(&self, format: &str) -> PyResult<Option<String>> {
-        let Document::Comparison(found) = &self.document else { return Ok(None) };
+        let Document::Comparison(answer) = &self.document else { return Ok(None) };
         let format = match format {
             "md" => SummaryFormat::Md,
             "junit" => SummaryFormat::Junit,
@@ -179,35 +179,45 @@ impl Outcome {
                 return Err(exception(&wrong));
             }
         };
-        Ok(Some(format.of(found)))
+        Ok(Some(format.of(answer)))
     }
 
     /// PLIS of every value of every record (float64) of a network's audit; `None` where there is none.
     fn maps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        match &self.document {
-            Document::Net(measured) if !measured.maps.is_empty() => {
-                Ok(Some(bytes(py, measured.maps.len(), measured.maps.iter().map(|x| x.to_ne_bytes()))?))
-            }
-            _ => Ok(None),
+        let Document::Net(measured) = &self.document else { return Ok(None) };
+        let maps = &measured.maps;
+        if maps.is_empty() {
+            return Ok(None);
         }
+        Ok(Some(bytes(py, maps.len(), maps.iter().map(|x| x.to_ne_bytes()))?))
     }
 
     /// Reconstructions (float64) of an attack on a network; `None` where there are none.
     fn reconstructions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let values = match &self.document {
-            Document::Inversion(found) => &found.reconstructions,
-            Document::Informed(found) => &found.reconstructions,
-            _ => return Ok(None),
+            Document::Inversion(answer) => &answer.reconstructions,
+            Document::Informed(answer) => &answer.reconstructions,
+            Document::Audit(_)
+            | Document::Balance(_)
+            | Document::Attack(_)
+            | Document::Release(_)
+            | Document::Account(_)
+            | Document::Bound(_)
+            | Document::Calibration(_)
+            | Document::Canary(_)
+            | Document::Comparison(_)
+            | Document::Texts(_)
+            | Document::Net(_)
+            | Document::Training(_)
+            | Document::Membership(_) => return Ok(None),
         };
         Ok(Some(bytes(py, values.len(), values.iter().map(|x| x.to_ne_bytes()))?))
     }
 
     /// Numbers of the records that were attacked by inversion.
     fn attacked(&self) -> Vec<usize> {
-        match &self.document {
-            Document::Inversion(found) => found.records.clone(),
-            _ => vec![],
-        }
+        let Document::Inversion(answer) = &self.document else { return vec![] };
+        answer.records.clone()
     }
 
     /// Files that were written already.

@@ -36,8 +36,8 @@ fn matrix(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Arc<Matrix>> {
         b"d" | b"=d" | b"<d" => Element::Double,
         b"f" | b"=f" | b"<f" => Element::Single,
         other => {
-            let found = String::from_utf8_lossy(other).into_owned();
-            return Err(wrong(format!("{name}: elements of type `{found}`: expected float64 or float32")));
+            let actual = String::from_utf8_lossy(other).into_owned();
+            return Err(wrong(format!("{name}: elements of type `{actual}`: expected float64 or float32")));
         }
     };
     let (shape, strides) = match (buffer.shape(), buffer.strides()) {
@@ -65,8 +65,8 @@ impl Table {
     fn matrix(&mut self, names: Vec<String>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         let matrix = matrix(&self.name, array)?;
         if matrix.columns() != names.len() {
-            let (found, expected) = (names.len(), matrix.columns());
-            return Err(wrong(format!("{}: {found} names for {expected} columns", self.name)));
+            let (actual, expected) = (names.len(), matrix.columns());
+            return Err(wrong(format!("{}: {actual} names for {expected} columns", self.name)));
         }
         let columns = names.into_iter().enumerate();
         self.columns.extend(

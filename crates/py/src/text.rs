@@ -23,8 +23,8 @@ pub(crate) fn text_canary(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Outcome> {
     let request: CanaryRequest = request(values)?;
-    let found = run(py, progress, OnInterrupt::Wait, move |hooks: &_| canary::run(&request, hooks))?;
-    Ok(Outcome::new(Document::Canary(Box::new(found)), vec![]))
+    let answer = run(py, progress, OnInterrupt::Wait, move |hooks: &_| canary::run(&request, hooks))?;
+    Ok(Outcome::new(Document::Canary(Box::new(answer)), vec![]))
 }
 
 /// What one noisy step of fine-tuning tells about texts.
@@ -37,8 +37,8 @@ pub(crate) fn text_audit(
 ) -> PyResult<Outcome> {
     let request: TextAuditRequest = request(values)?;
     let work = move |hooks: &_| audit::run(&request, Some(&Folder::in_memory()), hooks);
-    let found = run(py, progress, OnInterrupt::Wait, work)?;
-    Ok(Outcome::new(Document::Texts(Box::new((found.audit, found.texts))), results(found.pending)))
+    let answer = run(py, progress, OnInterrupt::Wait, work)?;
+    Ok(Outcome::new(Document::Texts(Box::new((answer.audit, answer.texts))), results(answer.pending)))
 }
 
 /// A language model fine-tuned on texts, in a folder. Returns the run and whether its seed was drawn.

@@ -24,12 +24,12 @@ def document(*words):
     return json.loads(done.stdout)
 
 
-def timeless(found):
+def timeless(result):
     """A document without what differs from run to run."""
     def inside(v):
         return timeless(v) if isinstance(v, dict) else v
 
-    return {k: inside(v) for k, v in found.items() if k not in ("created", "timings", "seconds")}
+    return {k: inside(v) for k, v in result.items() if k not in ("created", "timings", "seconds")}
 
 
 @pytest.fixture(scope="session")

@@ -82,15 +82,15 @@ def data(n=400, seed=0):
 
 def test_a_model_that_knows_by_heart_gives_everything_away():
     x, y = data()
-    found = leakscope.attack_model(by_heart(x[:200], y[:200]), x[:200], y[:200], nonmembers=(x[200:], y[200:]), secret=1, seed=1)
-    m, a = found["membership"], found["attribute"]
+    result = leakscope.attack_model(by_heart(x[:200], y[:200]), x[:200], y[:200], nonmembers=(x[200:], y[200:]), secret=1, seed=1)
+    m, a = result["membership"], result["attribute"]
     assert m["accuracy"]["value"] == 1 and m["accuracy"]["low"] > 0.96 and m["auc"] == 1 and m["advantage"]["value"] == 1
     assert a["accuracy"]["value"] == 1 and a["baseline"] < 0.5
     # of rows that it does not know it knows nothing: the prior's guess
     assert a["nonmembers"]["low"] <= a["baseline"] + 0.1 and a["beyond_population"]["low"] > 0.4
     rates = {r["asked"]: r for r in m["at_rates"]}
     assert 0.01 in rates and rates[0.01]["true_positive_rate"]["value"] == 1 and rates[0.01]["false_positive_rate"]["value"] == 0
-    assert "membership" in found.summary() and found.results.loc["membership", "value"] == 1
+    assert "membership" in result.summary() and result.results.loc["membership", "value"] == 1
 
 
 def test_a_model_that_knows_nothing_gives_nothing_away():
@@ -105,9 +105,9 @@ def test_a_model_that_knows_nothing_gives_nothing_away():
             p = rng.random(len(rows))
             return np.column_stack([p, 1 - p])
 
-        found = leakscope.attack_model(guess, x[:100], y[:100], nonmembers=(x[100:], y[100:]), seed=seed)["membership"]
-        covered += found["accuracy"]["low"] <= 0.5 <= found["accuracy"]["high"]
-        advantage += found["advantage"]["low"] <= 0 <= found["advantage"]["high"]
+        result = leakscope.attack_model(guess, x[:100], y[:100], nonmembers=(x[100:], y[100:]), seed=seed)["membership"]
+        covered += result["accuracy"]["low"] <= 0.5 <= result["accuracy"]["high"]
+        advantage += result["advantage"]["low"] <= 0 <= result["advantage"]["high"]
     assert covered >= 0.88 * runs and advantage >= 0.88 * runs
 
 
@@ -122,18 +122,18 @@ def test_trees_kernels_and_neighbours():
         model.fit(x[:150], y[:150])
         with pytest.raises(leakscope.OptionError, match="no η.*attack_model"):
             leakscope.audit(model, x[:150], y[:150])
-        found = leakscope.attack_model(model, x[:150], y[:150], nonmembers=(x[150:], y[150:]), secret=1, seed=0)
-        assert found["model"] == type(model).__name__
+        result = leakscope.attack_model(model, x[:150], y[:150], nonmembers=(x[150:], y[150:]), secret=1, seed=0)
+        assert result["model"] == type(model).__name__
         if not isinstance(model, GradientBoostingClassifier):
-            assert found["membership"]["accuracy"]["low"] > 0.6, found.summary()
+            assert result["membership"]["accuracy"]["low"] > 0.6, result.summary()
     with pytest.raises(leakscope.OptionError, match="no η.*kernel machine.*attack_model"):
         leakscope.audit(SVC().fit(x, y), x, y)
     with pytest.raises(leakscope.OptionError, match="predict_proba"):
         leakscope.attack_model(SVC().fit(x, y), x, y, secret=1)
     values = x[:, 0] + 0.1 * x[:, 2]
     forest = RandomForestRegressor(20, random_state=0).fit(x[:150], values[:150])
-    found = leakscope.attack_model(forest, x[:150], values[:150], nonmembers=(x[150:], values[150:]), secret=0, seed=0)
-    assert found["attribute"]["accuracy"]["low"] > found["attribute"]["baseline"] and len(found["attribute"]["candidates"]) == 4
+    result = leakscope.attack_model(forest, x[:150], values[:150], nonmembers=(x[150:], values[150:]), secret=0, seed=0)
+    assert result["attribute"]["accuracy"]["low"] > result["attribute"]["baseline"] and len(result["attribute"]["candidates"]) == 4
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1e4])
@@ -149,8 +149,8 @@ def test_guesses_of_values_do_not_depend_on_units(unit):
 
         return leakscope.attack_model(predict, x[:150], scale * values[:150], nonmembers=(x[150:], scale * values[150:]), secret=1, seed=0)
 
-    found, same = played(1.0)["attribute"], played(unit)["attribute"]
-    assert found["accuracy"]["low"] > found["baseline"] and same["accuracy"] == found["accuracy"]
+    result, same = played(1.0)["attribute"], played(unit)["attribute"]
+    assert result["accuracy"]["low"] > result["baseline"] and same["accuracy"] == result["accuracy"]
 
 
 def test_frames_and_texts():
@@ -166,20 +166,20 @@ def test_frames_and_texts():
     labels = np.array(["no", "yes"])[y]
     model = make_pipeline(ColumnTransformer([("t", OneHotEncoder(), ["town"])], remainder="passthrough"), DecisionTreeClassifier())
     model.fit(frame[:100], labels[:100])
-    found = leakscope.attack_model(model, frame[:100], labels[:100], nonmembers=(frame[100:], labels[100:]), secret="town", seed=0)
-    assert found["attribute"]["candidates"] == ["x", "y", "z"] and frame["town"].dtype == "category"
+    result = leakscope.attack_model(model, frame[:100], labels[:100], nonmembers=(frame[100:], labels[100:]), secret="town", seed=0)
+    assert result["attribute"]["candidates"] == ["x", "y", "z"] and frame["town"].dtype == "category"
     import pickle
 
-    assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
+    assert pickle.loads(pickle.dumps(result)).to_json() == result.to_json()
 
 
 def test_the_document_is_written(tmp_path):
     x, y = data(40)
-    found = leakscope.attack_model(by_heart(x, y), x, y, secret=1, interval="wilson", seed=0)
-    (written,) = found.save(tmp_path)
-    assert written.read_text() == found.to_json() and found["membership"] is None and any("population" in w for w in found.warnings)
+    result = leakscope.attack_model(by_heart(x, y), x, y, secret=1, interval="wilson", seed=0)
+    (written,) = result.save(tmp_path)
+    assert written.read_text() == result.to_json() and result["membership"] is None and any("population" in w for w in result.warnings)
     with pytest.raises(leakscope.LeakscopeError, match="no page"):
-        found.report(tmp_path / "a.html")
+        result.report(tmp_path / "a.html")
 
 
 X, Y = data(40)

@@ -303,11 +303,11 @@ def test_dask_answers_the_other_questions_and_reads_dataframes(cluster, tmp_path
     files = table(tmp_path, rows=3000, group=10_000)
     options = dict(target="dose", id="id", drop=["w"], missing="mean", l2=0.01)
     assert same(leakscope.balance(files, iterations=2, **options), leakscope.dask.balance(files, client=cluster, iterations=2, **options))
-    asked = {**OPTIONS, "tell_budget": 0}
-    here = leakscope.audit(files, **asked)
+    keywords = {**OPTIONS, "tell_budget": 0}
+    here = leakscope.audit(files, **keywords)
     frame = dask.dataframe.from_map(pd.read_parquet, [str(f) for f in files])
     assert frame.npartitions == 3
-    there = leakscope.dask.audit(frame, client=cluster, records=tmp_path / "records", **asked)
+    there = leakscope.dask.audit(frame, client=cluster, records=tmp_path / "records", **keywords)
     assert same_but_files(here, there) and len(there.records) == there["n"]
     assert np.array_equal(there.records["eta"].compute(), here.records["eta"])
 
@@ -441,17 +441,17 @@ def test_spark_gives_the_digits_of_one_machine(spark, tmp_path):
     assert same(leakscope.audit(files, **OPTIONS), there)
     assert len(of_records(tmp_path / "records")) == there["n"]
     # As Spark Connect does it, which has no context.
-    work, parts, found = [], [], []
+    work, parts, result = [], [], []
 
-    def noted(name, sent, given, partitions):
+    def noted(name, sent, inputs, partitions):
         work.append(sent)
-        parts.append(given)
-        found.append(leakscope.spark._by_context(spark, sent, given, {}))
-        return found[-1]
+        parts.append(inputs)
+        result.append(leakscope.spark._by_context(spark, sent, inputs, {}))
+        return result[-1]
 
     with _machines.on(_machines.Machines(noted)):
         leakscope.audit([str(f) for f in files], **OPTIONS)
-    assert leakscope.spark._by_frames(spark, work[0], parts[0], {}) == found[0]
+    assert leakscope.spark._by_frames(spark, work[0], parts[0], {}) == result[0]
 
 
 def test_spark_reads_a_store(spark, store, tmp_path):
@@ -480,9 +480,9 @@ def test_spark_answers_the_other_questions_and_reads_dataframes(spark, tmp_path)
     parts = [tmp_path / f"partition{k}.parquet" for k in range(3)]
     for path, end, size in zip(parts, ends, sizes):
         pq.write_table(pa.Table.from_pandas(rows.iloc[end - size:end], preserve_index=False), path)
-    asked = {**OPTIONS, "tell_budget": 0}
-    here = leakscope.audit(parts, **asked)
-    there = leakscope.spark.audit(frame, spark=spark, records=tmp_path / "of_frame", **asked)
+    keywords = {**OPTIONS, "tell_budget": 0}
+    here = leakscope.audit(parts, **keywords)
+    there = leakscope.spark.audit(frame, spark=spark, records=tmp_path / "of_frame", **keywords)
     assert same_but_files(here, there) and there.records.count() == there["n"]
 
 

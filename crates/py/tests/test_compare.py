@@ -25,10 +25,10 @@ def test_results_and_folders_alike(audits, tmp_path):
     theirs = json.loads(done.stdout)
     assert done.returncode == 1
 
-    def plain(found):
-        found = timeless(found)
-        found["results"] = [{k: v for k, v in r.items() if k not in ("file", "created")} for r in found["results"]]
-        return found
+    def plain(result):
+        result = timeless(result)
+        result["results"] = [{k: v for k, v in r.items() if k not in ("file", "created")} for r in result["results"]]
+        return result
 
     assert plain(ours.document) == plain(mixed.document) == plain(theirs)
     assert not ours.holds and len(ours.unmet) == 2
@@ -40,19 +40,19 @@ def test_results_and_folders_alike(audits, tmp_path):
 
 
 def test_pages_and_pipelines(audits, tmp_path):
-    found = leakscope.compare(*audits, out=tmp_path / "out")
+    result = leakscope.compare(*audits, out=tmp_path / "out")
     assert {"compare.json", "report.html"} <= {p.name for p in (tmp_path / "out").iterdir()}
-    assert "leakscope-card" in found._repr_html_() and "WORSE" in found.summary()
-    assert found.pipeline().startswith("#") and "<testsuite" in found.pipeline("junit") and json.loads(found.pipeline("sarif"))
+    assert "leakscope-card" in result._repr_html_() and "WORSE" in result.summary()
+    assert result.pipeline().startswith("#") and "<testsuite" in result.pipeline("junit") and json.loads(result.pipeline("sarif"))
     with pytest.raises(leakscope.OptionError, match="format"):
-        found.pipeline("pdf")
-    assert pickle.loads(pickle.dumps(found)).document == found.document
+        result.pipeline("pdf")
+    assert pickle.loads(pickle.dumps(result)).document == result.document
 
 
 def test_answers_without_a_table():
     accounts = [leakscope.account(sigma=sigma, delta=1e-5) for sigma in (4, 2)]
-    found = leakscope.compare(*accounts, fail_on="regression")
-    assert found["kind"] == "account" and not found.holds
+    result = leakscope.compare(*accounts, fail_on="regression")
+    assert result["kind"] == "account" and not result.holds
     noise = [leakscope.calibrate(epsilon=e, delta=1e-5, rate=0.1, steps=10, adjacency="add-remove") for e in (1, 4)]
     assert leakscope.compare(*noise)["kind"] == "calibrate"
     with pytest.raises(leakscope.LeakscopeError, match="its δ is"):

@@ -67,8 +67,8 @@ def table(n=300):
 def test_results_are_frames_of_the_callers_kind():
     for kind, df in frames(table()).items():
         result = leakscope.audit(df, target="dose", group="race", sigma=1.0, l2=0.01)
-        for found in (result.records, result.attributes, result.groups):
-            assert type(found).__module__.split(".")[0] == kind
+        for answer in (result.records, result.attributes, result.groups):
+            assert type(answer).__module__.split(".")[0] == kind
         assert len(result.records) == 300 and len(result.groups) == 3
         columns = list(getattr(result.records, "column_names", result.records.columns))
         assert {"eta", "eta_age", "eta_race", "eta_race_sum_to_one"} <= set(columns), kind
@@ -107,15 +107,15 @@ def test_categories_of_every_make_are_the_same():
         "text": df.assign(smoker=df["smoker"].map({True: "true", False: "false"})),
     }
     for name, other in others.items():
-        found = leakscope.audit(other, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
-        assert np.array_equal(found, expected), name
+        result = leakscope.audit(other, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+        assert np.array_equal(result, expected), name
     cast = pl.from_pandas(df).with_columns(pl.col("race").cast(pl.Categorical))
-    found = leakscope.audit(cast, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
-    assert np.array_equal(found, expected)
+    result = leakscope.audit(cast, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+    assert np.array_equal(result, expected)
     dictionary = pa.Table.from_pandas(df)
     dictionary = dictionary.set_column(2, "race", dictionary["race"].dictionary_encode())
-    found = leakscope.audit(dictionary, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
-    assert np.array_equal(found, expected)
+    result = leakscope.audit(dictionary, target="dose", sigma=1.0, l2=0.01).records["eta"].to_numpy()
+    assert np.array_equal(result, expected)
 
 
 def test_chunks_do_not_matter():
@@ -133,17 +133,17 @@ def test_what_is_public_of_a_table(tmp_path):
     df = table()
     options = dict(target="dose", sigma=1.0, l2=0.01)
     levels = {"race": ["c", "b", "a"]}
-    given = leakscope.audit(df, bounds={"age": (0, 120), "weight": "20..200"}, levels=levels, **options)
+    inputs = leakscope.audit(df, bounds={"age": (0, 120), "weight": "20..200"}, levels=levels, **options)
     (tmp_path / "levels.json").write_text(json.dumps(levels))
     from_file = leakscope.audit(df, bounds={"age": [0, 120], "weight": (20.0, 200.0)}, levels=tmp_path / "levels.json", **options)
-    assert given.document["model"] == from_file.document["model"]
+    assert inputs.document["model"] == from_file.document["model"]
     schema = {"version": 1, "columns": [
         {"name": "age", "kind": "number", "bounds": [0, 120]}, {"name": "weight", "kind": "number", "bounds": [20, 200]},
         {"name": "race", "kind": "category", "levels": levels["race"]}, {"name": "smoker", "kind": "category"},
         {"name": "dose", "kind": "number"}]}
     (tmp_path / "schema.json").write_text(json.dumps(schema))
     for by in (schema, tmp_path / "schema.json"):
-        assert leakscope.audit(df, schema=by, **options).document["model"] == given.document["model"]
+        assert leakscope.audit(df, schema=by, **options).document["model"] == inputs.document["model"]
     # A public list may hold a level that no record has; a value that it does not list is an error.
     wider = leakscope.audit(df, levels={"race": ["a", "b", "c", "d"]}, **{**options, "l2": 0.1})
     # the last of them is what the others are against
@@ -161,8 +161,8 @@ def test_what_is_public_of_a_table(tmp_path):
         leakscope.audit(df, clip_to_bounds=True, **options)
     path = tmp_path / "comma.csv"
     path.write_text("1,5;2\n2,5;3\n0,5;7\n4,0;1\n2,0;9\n")
-    found = leakscope.audit(path, target="c2", header=False, decimal=",", delimiter=";", l2=0.1)
-    assert found["n"] == 5 and found.attributes.index.tolist() == ["c1"]
+    result = leakscope.audit(path, target="c2", header=False, decimal=",", delimiter=";", l2=0.1)
+    assert result["n"] == 5 and result.attributes.index.tolist() == ["c1"]
     with pytest.raises(OptionError, match="decimal=';': expected '.' or ','"):
         leakscope.audit(path, target="c2", decimal=";")
     with pytest.raises(OptionError, match="encoding='ebcdic': expected 'utf-8', 'latin-1' or 'utf-16'"):
@@ -273,8 +273,8 @@ def test_classes_of_every_kind():
     options = dict(model="logistic", l2=0.01, sigma=1.0)
     expected = leakscope.audit(x, y, **options).records["eta"].to_numpy()
     for classes in (y.astype(int), np.where(y, "yes", "no"), np.where(y, "yes", "no").astype(object), y.tolist()):
-        found = leakscope.audit(x, classes, **options).records["eta"].to_numpy()
-        assert np.array_equal(found, expected)
+        result = leakscope.audit(x, classes, **options).records["eta"].to_numpy()
+        assert np.array_equal(result, expected)
     assert leakscope.audit(x, y, positive=False, **options)["data"]["classes"] == ["true", "false"]
 
 

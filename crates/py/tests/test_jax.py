@@ -25,7 +25,7 @@ def loss(params, x, y):
 @pytest.mark.parametrize("clip, kind", [(None, None), (0.5, "hard"), (0.5, "gelu")])
 def test_measures_are_those_of_the_dense_jacobian(clip, kind):
     params, x, y = parts()
-    found = leakscope.jax.audit(loss, params, x, y, clip=clip, clip_kind=kind, sigma=0.4, trace="elements", eta=True, plis=True, chunk=2, seed=1)
+    result = leakscope.jax.audit(loss, params, x, y, clip=clip, clip_kind=kind, sigma=0.4, trace="elements", eta=True, plis=True, chunk=2, seed=1)
     noise = 0.4 * (clip or 1)
     for i in range(5):
         def released(v, i=i):
@@ -38,11 +38,11 @@ def test_measures_are_those_of_the_dense_jacobian(clip, kind):
             return g
 
         j, c = jax.jacrev(released)(x[i]), released(x[i])
-        row = found.records.iloc[i]
+        row = result.records.iloc[i]
         assert row["trace"] == pytest.approx(float((j**2).sum()) / noise**2, rel=1e-9)
         assert row["eta"] == pytest.approx(float(jnp.linalg.norm(j, 2)) / noise, rel=1e-5)
-        assert np.allclose(found.plis_maps[i], 2 * c @ j / noise**2, rtol=1e-8, atol=1e-10)
-    assert found["schema"] == "leakscope.net-audit/1" and len(found["elements"]) == 6
+        assert np.allclose(result.plis_maps[i], 2 * c @ j / noise**2, rtol=1e-8, atol=1e-10)
+    assert result["schema"] == "leakscope.net-audit/1" and len(result["elements"]) == 6
 
 
 def test_pytrees_as_records():

@@ -16,15 +16,15 @@ def records(n=40, d=8, seed=0):
 def test_inversion_gives_arrays_and_metrics(tmp_path):
     x, y = records()
     net = leakscope.Network("mlp", input=(8,), outputs=3, seed=1)
-    found = leakscope.attack_network(net, x, y, records=10, iterations=30, sigmas=(0, 0.1), seed=1, labels="recover")
-    assert found.reconstructions.shape == (2, 10, 8) and found.attacked.shape == (10,)
-    first, noisy = found.document["levels"]
+    result = leakscope.attack_network(net, x, y, records=10, iterations=30, sigmas=(0, 0.1), seed=1, labels="recover")
+    assert result.reconstructions.shape == (2, 10, 8) and result.attacked.shape == (10,)
+    first, noisy = result.document["levels"]
     assert first["first_layer"]["value"] < 1e-6 < noisy["first_layer"]["value"]
     assert first["labels_right"]["value"] == 1.0
-    errors = ((found.reconstructions[0] - x[found.attacked]) ** 2).mean(axis=1)
+    errors = ((result.reconstructions[0] - x[result.attacked]) ** 2).mean(axis=1)
     np.testing.assert_allclose(errors.mean(), first["mse"]["value"], rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(found.records["mse_at_sigma_0"]), errors, rtol=1e-5)
-    found.save(tmp_path / "attack")
+    np.testing.assert_allclose(np.asarray(result.records["mse_at_sigma_0"]), errors, rtol=1e-5)
+    result.save(tmp_path / "attack")
     names = {p.name for p in (tmp_path / "attack").iterdir()}
     assert {"inversion.json", "report.html", "records.parquet"} <= names
 
@@ -37,9 +37,9 @@ def test_a_gradient_that_was_seen():
     z = tensors[weight] @ x[0] + tensors[bias]
     p = np.exp(z - z.max())
     delta = p / p.sum() - np.eye(3)[2]
-    found = leakscope.attack_network(net, gradient={weight: np.outer(delta, x[0]), bias: delta}, iterations=20, seed=1)
-    np.testing.assert_allclose(found.reconstructions[0, 0], x[0], atol=1e-8)
-    assert found.document["given"]["labels"] == ["2"]
+    result = leakscope.attack_network(net, gradient={weight: np.outer(delta, x[0]), bias: delta}, iterations=20, seed=1)
+    np.testing.assert_allclose(result.reconstructions[0, 0], x[0], atol=1e-8)
+    assert result.document["given"]["labels"] == ["2"]
     for gradient, message in [
         ({weight: np.zeros((3, 8)), bias: np.zeros(3)}, "zero everywhere"),
         ({weight: np.full((3, 8), np.nan), bias: delta}, "not finite"),
@@ -54,10 +54,10 @@ def test_membership_and_canaries():
     (x, y), other = records(60, seed=1), records(60, seed=2)
     net = leakscope.Network("linear", input=(8,), outputs=3, seed=1)
     net.train(x, y, steps=5, batch=20, lr=0.5, clip=1.0, sigma=1.0, seed=1)
-    found = leakscope.attack_network(net, x, y, method="membership", test=other, shadows=4, canaries=30, seed=1)
-    assert [a["attacker"] for a in found["attacks"]] == ["loss", "gradient-norm", "lira"]
-    assert found["canaries"]["epsilon"]["value"] <= found["canaries"]["promised"]
-    assert len(found.records) == 120 and found.reconstructions is None
+    result = leakscope.attack_network(net, x, y, method="membership", test=other, shadows=4, canaries=30, seed=1)
+    assert [a["attacker"] for a in result["attacks"]] == ["loss", "gradient-norm", "lira"]
+    assert result["canaries"]["epsilon"]["value"] <= result["canaries"]["promised"]
+    assert len(result.records) == 120 and result.reconstructions is None
     with pytest.raises(leakscope.OptionError, match="test"):
         leakscope.attack_network(net, x, y, method="membership")
     with pytest.raises(leakscope.OptionError, match="shadows"):
@@ -66,11 +66,11 @@ def test_membership_and_canaries():
 
 def test_the_informed_adversary():
     x, y = records(300, seed=3)
-    found = leakscope.attack_network(None, x, y, method="informed", known=20, learn=240, targets=30, epochs=0, sgd=True, lr=1.0, seed=1)
-    labels, ridge = (a["mse"]["value"] for a in found["attacks"])
-    assert ridge < labels and found.reconstructions.shape == (2, 30, 8)
-    found = leakscope.attack_network("mlp", x, y, method="informed", known=20, learn=60, targets=10, epochs=0, steps=2, seed=1)
-    assert found["network"]["name"] == "mlp" and found["components"] > 0
+    result = leakscope.attack_network(None, x, y, method="informed", known=20, learn=240, targets=30, epochs=0, sgd=True, lr=1.0, seed=1)
+    labels, ridge = (a["mse"]["value"] for a in result["attacks"])
+    assert ridge < labels and result.reconstructions.shape == (2, 30, 8)
+    result = leakscope.attack_network("mlp", x, y, method="informed", known=20, learn=60, targets=10, epochs=0, steps=2, seed=1)
+    assert result["network"]["name"] == "mlp" and result["components"] > 0
     with pytest.raises(leakscope.OptionError, match="conv"):
         leakscope.attack_network("cnn-mnist", x, y, method="informed", known=20, learn=60, targets=10)
     with pytest.raises(leakscope.OptionError, match="learn"):

@@ -30,7 +30,7 @@ def test_the_cnn_of_the_papers_against_jax(golden):
     assert at == case["parameters"]
     net.parameters = arrays
     x = np.stack([wave(784, 10 + r, 1.0).reshape(28, 28, 1) for r in range(2)])
-    found = net.audit(x, np.array([0, 3]), clip=case["clip"], clip_kind="gelu", sigma=case["sigma"], trace="exact", eta=True,
+    result = net.audit(x, np.array([0, 3]), clip=case["clip"], clip_kind="gelu", sigma=case["sigma"], trace="exact", eta=True,
                       plis=True)
     # PLIS before the clip is that of a release without one, under the same noise
     raw = net.audit(x, np.array([0, 3]), clip=case["clip"], clip_kind="gelu", sigma=case["sigma"], trace="skip", plis="raw")
@@ -39,11 +39,11 @@ def test_the_cnn_of_the_papers_against_jax(golden):
     assert np.allclose(raw.records["plis"], plain.records["plis"], rtol=1e-12)
     for i, record in enumerate(case["records"]):
         for name in ("loss", "gradient_norm", "released_norm"):
-            assert found.records[name][i] == pytest.approx(record[name], rel=1e-9), name
-        assert found.records["plis"][i] == pytest.approx(record["plis"], rel=1e-9)
-        assert found.records["dfil"][i] == pytest.approx(record["trace"] / 784, rel=1e-9)
-        assert found.records["eta"][i] == pytest.approx(record["eta"], rel=1e-4)
-        first, theirs = found.plis_maps[i].ravel()[: len(record["plis_first"])], np.array(record["plis_first"])
+            assert result.records[name][i] == pytest.approx(record[name], rel=1e-9), name
+        assert result.records["plis"][i] == pytest.approx(record["plis"], rel=1e-9)
+        assert result.records["dfil"][i] == pytest.approx(record["trace"] / 784, rel=1e-9)
+        assert result.records["eta"][i] == pytest.approx(record["eta"], rel=1e-4)
+        first, theirs = result.plis_maps[i].ravel()[: len(record["plis_first"])], np.array(record["plis_first"])
         assert np.allclose(abs(first), abs(theirs), atol=1e-9 * record["plis"])
 
 
@@ -54,17 +54,17 @@ def test_eta_of_a_logistic_model_is_the_norm_of_its_jacobian():
     weights = net.parameters
     w, b = next(a for a in weights.values() if a.ndim == 2)[0], next(a for a in weights.values() if a.ndim == 1)[0]
     sigma = 0.3
-    found = net.audit(x, y, sigma=sigma, trace="exact", eta=True, plis=True)
+    result = net.audit(x, y, sigma=sigma, trace="exact", eta=True, plis=True)
     s = 1 / (1 + np.exp(-(x @ w + b)))
     for i in range(20):
         bar = np.append(x[i], 1.0)
         # g = (s − y)(x, 1), and its derivative by x.
         j = s[i] * (1 - s[i]) * np.outer(bar, w) + (s[i] - y[i]) * np.eye(5)[:, :4]
         g = (s[i] - y[i]) * bar
-        assert found.records["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / sigma, rel=1e-3)
-        assert found.records["dfil"][i] == pytest.approx((j**2).sum() / sigma**2 / 4, rel=1e-9)
-        assert np.allclose(found.plis_maps[i], 2 * g @ j / sigma**2, rtol=1e-8)
-        assert found.records["gradient_norm"][i] == pytest.approx(np.linalg.norm(g), rel=1e-9)
+        assert result.records["eta"][i] == pytest.approx(np.linalg.norm(j, 2) / sigma, rel=1e-3)
+        assert result.records["dfil"][i] == pytest.approx((j**2).sum() / sigma**2 / 4, rel=1e-9)
+        assert np.allclose(result.plis_maps[i], 2 * g @ j / sigma**2, rtol=1e-8)
+        assert result.records["gradient_norm"][i] == pytest.approx(np.linalg.norm(g), rel=1e-9)
 
 
 SPEC = {"version": 1, "input": [8, 8, 1], "loss": "softmax-cross-entropy", "layers": [
@@ -121,16 +121,16 @@ def test_an_audit_has_page_document_and_summary(tmp_path):
     x, y = digits(12)
     regions = np.zeros((8, 8), dtype=int)
     regions[:4] = 1
-    found = leakscope.Network(SPEC, seed=5).audit(x, y, trace="exact", plis=True, superpixels=regions, seed=3, out=tmp_path / "out")
+    result = leakscope.Network(SPEC, seed=5).audit(x, y, trace="exact", plis=True, superpixels=regions, seed=3, out=tmp_path / "out")
     # in a folder of results a page says of which kind it is
-    alone = found.report(tmp_path / "page.html").read_text().replace("<!--results -->", "<!--results audit -->")
+    alone = result.report(tmp_path / "page.html").read_text().replace("<!--results -->", "<!--results audit -->")
     assert alone == (tmp_path / "out" / "report.html").read_text()
-    assert json.loads(found.to_json()) == found.document and found.document["schema"] == "leakscope.net-audit/1" and found.seed == 3
-    assert "leakscope-card" in found._repr_html_() and "records" in found.summary() and "NetAudit" in repr(found)
-    assert found.plis_maps.shape == (12, 8, 8, 1)
-    again = pickle.loads(pickle.dumps(found))
-    assert again.records.equals(found.records) and np.array_equal(again.plis_maps, found.plis_maps) and again.seed == 3
-    assert again.to_json() == found.to_json()
+    assert json.loads(result.to_json()) == result.document and result.document["schema"] == "leakscope.net-audit/1" and result.seed == 3
+    assert "leakscope-card" in result._repr_html_() and "records" in result.summary() and "NetAudit" in repr(result)
+    assert result.plis_maps.shape == (12, 8, 8, 1)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.records.equals(result.records) and np.array_equal(again.plis_maps, result.plis_maps) and again.seed == 3
+    assert again.to_json() == result.to_json()
 
 
 def test_labels_of_every_kind_are_the_same_classes():
@@ -138,8 +138,8 @@ def test_labels_of_every_kind_are_the_same_classes():
     net = leakscope.Network(SPEC, seed=5, precision="f64")
     expected = net.audit(x, y, trace="exact").records
     for labels in (y.astype(float), y.astype(np.uint8), y.tolist(), np.eye(3)[y], y[:, None]):
-        found = net.audit(x, labels, trace="exact").records
-        assert found["dfil"].equals(expected["dfil"])
+        result = net.audit(x, labels, trace="exact").records
+        assert result["dfil"].equals(expected["dfil"])
     one = leakscope.Network("linear", input=(8, 8, 1), outputs=1, seed=1)
     for labels in (y == 1, (y == 1).astype(float), (y == 1).astype(int)):
         assert one.evaluate(x, labels) == one.evaluate(x, y == 1)
@@ -316,8 +316,8 @@ def test_a_network_remembers_how_it_was_trained():
     y = (x[:, 0] > 0).astype(int)
     net = leakscope.Network("linear", input=(4,), outputs=2, seed=1)
     net.train(x, y, steps=5, batch=20, lr=0.5, clip=0.7, sigma=1.3, seed=1)
-    found = net.audit(x, y, trace="exact", seed=1).document
-    assert (found["release"]["clip"], found["release"]["sigma"]) == (0.7, 1.3) and found["training"] is not None
+    result = net.audit(x, y, trace="exact", seed=1).document
+    assert (result["release"]["clip"], result["release"]["sigma"]) == (0.7, 1.3) and result["training"] is not None
     net.parameters = net.parameters
     assert net.audit(x, y, trace="exact", seed=1).document.get("training") is None
 

@@ -28,7 +28,7 @@ def trained(data, **more):
 def test_attributes_of_a_linear_network_have_the_closed_form():
     table = patients()
     run = trained(table, unit={"age": "years"})
-    found = run.network.audit(table, sigma=2.0, trace="exact", eta=True)
+    result = run.network.audit(table, sigma=2.0, trace="exact", eta=True)
     weight = run.network.parameters["layers.1.weight"].reshape(-1)
     bias = run.network.parameters["layers.1.bias"][0]
 
@@ -40,14 +40,14 @@ def test_attributes_of_a_linear_network_have_the_closed_form():
     for i in range(len(x)):
         # the gradient is (r x, r): its Jacobian by the values of the record
         j = np.vstack([np.outer(x[i], weight) + r[i] * np.eye(3), weight]) / 2.0
-        of = found.records.iloc[i]
+        of = result.records.iloc[i]
         assert of["eta_age"] == pytest.approx(np.linalg.norm(j[:, 0]), rel=1e-9)
         assert of["eta_race"] == pytest.approx(np.linalg.norm(j[:, 1:], 2), rel=1e-9)
         assert of["trace"] == pytest.approx((j**2).sum(), rel=1e-9)
-    assert list(found.records.index) == list(table["who"])
-    age = next(a for a in found["attributes"] if a["name"] == "age")
-    assert age["unit"] == "years" and "years" in found.summary()
-    most = found.records["eta_age"].max()
+    assert list(result.records.index) == list(table["who"])
+    age = next(a for a in result["attributes"] if a["name"] == "age")
+    assert age["unit"] == "years" and "years" in result.summary()
+    most = result.records["eta_age"].max()
     assert age["min_sd"] == pytest.approx(table["age"].std(ddof=0) / most, rel=1e-4)
     assert age["min_sd"] <= table["age"].std(ddof=0) / most
 
@@ -103,8 +103,8 @@ def test_two_classes_and_budgets():
     assert dropped.any() and not dropped[1::2].any()
     # nobody's own ε passes his budget
     assert (run.records["epsilon"].to_numpy()[::2] <= 0.8).all()
-    found = run.network.audit(table, trace="exact")
-    assert {a["name"] for a in found["attributes"]} >= {"age", "race"}
+    result = run.network.audit(table, trace="exact")
+    assert {a["name"] for a in result["attributes"]} >= {"age", "race"}
     with pytest.raises(leakscope.OptionError, match="grid"):
         run.network.audit(table, grid=2, plis=True)
 
@@ -116,9 +116,9 @@ def test_three_classes():
     for frame in (rows, pl.from_pandas(rows)):
         run = trained(frame, target="grade", label="secret")
         assert run["network"]["outputs"] == 3 and run["network"]["loss"] == "softmax-cross-entropy"
-        found = run.network.audit(frame, trace="exact", label="secret")
-        assert {a["name"] for a in found["attributes"] if a["is_label"]} == {"grade"}
-        assert set(found.records["label"]) == {"low", "mid", "top"}
+        result = run.network.audit(frame, trace="exact", label="secret")
+        assert {a["name"] for a in result["attributes"] if a["is_label"]} == {"grade"}
+        assert set(result.records["label"]) == {"low", "mid", "top"}
     coded = rows.assign(grade=rows["grade"].map({"low": 1, "mid": 4, "top": 9}))
     by_number = trained(coded, target="grade", loss="softmax-cross-entropy")
     np.testing.assert_array_equal(by_number.network.parameters["layers.1.weight"], run.network.parameters["layers.1.weight"])

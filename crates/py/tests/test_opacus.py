@@ -47,12 +47,12 @@ def private(mode="hooks", accountant="rdp", dropout=0.0, double=False, optimizer
     sgd = (optimizer or (lambda p: torch.optim.SGD(p, lr=0.2, momentum=0.9)))(model.parameters())
     engine = opacus.PrivacyEngine(accountant=accountant)
     more = {"criterion": nn.CrossEntropyLoss()} if mode == "ghost" else {}
-    found = engine.make_private(module=model, optimizer=sgd, data_loader=loader, noise_multiplier=SIGMA, max_grad_norm=max_grad_norm,
+    result = engine.make_private(module=model, optimizer=sgd, data_loader=loader, noise_multiplier=SIGMA, max_grad_norm=max_grad_norm,
                                 noise_generator=torch.Generator().manual_seed(3), grad_sample_mode=mode, **more, **options)
     if mode == "ghost":
-        model, sgd, criterion, loader = found
+        model, sgd, criterion, loader = result
     else:
-        (model, sgd, loader), criterion = found, nn.CrossEntropyLoss()
+        (model, sgd, loader), criterion = result, nn.CrossEntropyLoss()
     return engine, model, sgd, criterion, loader
 
 
@@ -83,9 +83,9 @@ def test_the_tracker_changes_no_bit_of_a_run(mode, tracked):
     loop(model, optimizer, criterion, loader)
     assert all(torch.equal(a, b) for a, b in zip(expected, weights(model)))
     assert again.accountant.history == engine.accountant.history
-    found = tracker.result()
-    assert found["steps"] == len(tracker) == 8
-    assert any("Dropout was off" in note for note in found["notes"])
+    answer = tracker.result()
+    assert answer["steps"] == len(tracker) == 8
+    assert any("Dropout was off" in note for note in answer["notes"])
 
 
 class Pictures(nn.Module):
@@ -123,9 +123,9 @@ def functional_of(module, x, y, loss):
     from leakscope._torch_model import Functional, secret_of, trained_names
     from leakscope._torch_records import _batch
 
-    found = _batch((x, y), None, False, 0)
-    found.numbers = list(range(len(x)))
-    return Functional(module, loss, trained_names(module, None), secret_of(module, found, None), False), found
+    result = _batch((x, y), None, False, 0)
+    result.numbers = list(range(len(x)))
+    return Functional(module, loss, trained_names(module, None), secret_of(module, result, None), False), result
 
 
 @pytest.mark.parametrize("kind", [Pictures, Sequences])
@@ -141,10 +141,10 @@ def test_passes_over_the_batch_give_the_numbers_of_records_by_themselves(kind, l
     module, x, y = kind().double(), torch.randn(6, 2, 8, 8).double(), torch.tensor([0, 1, 2, 2, 1, 0])
     for name, p in module.named_parameters():
         p.requires_grad_(name not in frozen)
-    functional, found = functional_of(module, x, y, loss)
+    functional, result = functional_of(module, x, y, loss)
     assert known(functional)
     u = np.stack([probes(3, i, 3, x[0].numel()) for i in range(6)], axis=1)
-    for a, b in zip(LayerProducts(functional, found).probed(u), TorchProducts(functional, found, True).probed(u)):
+    for a, b in zip(LayerProducts(functional, result).probed(u), TorchProducts(functional, result, True).probed(u)):
         assert a.shape == b.shape and np.allclose(a, b, rtol=1e-11, atol=1e-13 * np.abs(b).max())
 
 
@@ -152,10 +152,10 @@ def test_a_layer_that_is_used_twice_is_measured_record_by_record():
     from leakscope._torch_layers import LayerProducts, Unknown, known
 
     x, y = records()
-    functional, found = functional_of(Twice(), x, y, nn.CrossEntropyLoss())
+    functional, answer = functional_of(Twice(), x, y, nn.CrossEntropyLoss())
     assert known(functional)
     with pytest.raises(Unknown):
-        LayerProducts(functional, found).probed(np.ones((2, len(x), 16)))
+        LayerProducts(functional, answer).probed(np.ones((2, len(x), 16)))
     functional, _ = functional_of(nn.Sequential(nn.Flatten(), nn.Linear(16, 3), nn.PReLU()), x, y, nn.CrossEntropyLoss())
     assert not known(functional)
     # the tracker finds out, and goes on
@@ -291,19 +291,19 @@ def test_a_panel_is_measured_exactly_at_every_step():
 
     optimizer.attach_step_hook(watching)
     loop(model, optimizer, criterion, loader, epochs=1)
-    found = tracker.result()
-    rows = found.records
+    answer = tracker.result()
+    rows = answer.records
     assert list(rows.index) == panel
     for at in range(2):
         error = rows["trace_standard_error"].iloc[at]
         assert abs(rows["trace"].iloc[at] - truth[at]) < 4 * error and error < 0.2 * truth[at]
         expected = own_epsilon(nus[at], loader.sample_rate, 1e-5)
-        of_run = found["privacy"]["epsilon"]
+        of_run = answer["privacy"]["epsilon"]
         assert rows["epsilon"].iloc[at] == pytest.approx(min(expected, of_run), rel=1e-2)
         # tabulated upwards, never down
         assert rows["epsilon"].iloc[at] >= min(expected, of_run) * (1 - 1e-9)
-    assert found["tracking"] == {"records": "panel", "panel": 2, "probes": 64}
-    assert found["accounts"]["epsilon"] is not None
+    assert answer["tracking"] == {"records": "panel", "panel": 2, "probes": 64}
+    assert answer["accounts"]["epsilon"] is not None
 
 
 def by_the_clock(monkeypatch):
@@ -327,12 +327,12 @@ def test_drawn_records_are_unbiased(chosen, monkeypatch):
     tracker = leakscope.opacus.track(engine, optimizer, model, criterion, loader, seed=1, **chosen(monkeypatch))
     loop(model, optimizer, criterion, loader, epochs=60)
     steps = len(tracker)
-    found = tracker.result().records
-    z = (found["trace"] / steps - exact) / (found["trace_standard_error"] / steps)
+    answer = tracker.result().records
+    z = (answer["trace"] / steps - exact) / (answer["trace_standard_error"] / steps)
     assert np.abs(z.mean()) < 1.5 and (np.abs(z) < 4.5).all()
-    assert found["trace"].mean() / steps == pytest.approx(np.mean(exact), rel=0.15)
+    assert answer["trace"].mean() / steps == pytest.approx(np.mean(exact), rel=0.15)
     norms = [np.linalg.norm(dense(_plain(module), x[i].double(), y[i])[0]) for i in range(N)]
-    assert np.allclose(found["gradient_norm"], norms, rtol=1e-9)
+    assert np.allclose(answer["gradient_norm"], norms, rtol=1e-9)
 
 
 def _plain(module):
@@ -367,13 +367,13 @@ def test_the_page_and_the_document(tmp_path):
     loop(model, optimizer, criterion, loader)
     page = tracker.report(tmp_path / "report.html").read_text()
     assert "Small" in page and "Opacus" in page
-    found = tracker.result()
-    assert found["schema"] == "leakscope.net-training/1" and found["steps"] == 8
-    assert any("cost=0.3" in note and "One step in" in note for note in found["notes"])
-    assert found["privacy"]["epsilon"] == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
-    assert found.epsilon(1e-4) == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
-    assert len(found.records) == N and len(found.steps) == 8
-    written = found.save(tmp_path / "run")
+    answer = tracker.result()
+    assert answer["schema"] == "leakscope.net-training/1" and answer["steps"] == 8
+    assert any("cost=0.3" in note and "One step in" in note for note in answer["notes"])
+    assert answer["privacy"]["epsilon"] == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
+    assert answer.epsilon(1e-4) == pytest.approx(engine.get_epsilon(1e-4), rel=1e-12)
+    assert len(answer.records) == N and len(answer.steps) == 8
+    written = answer.save(tmp_path / "run")
     assert {p.name for p in written} == {"training.json", "report.html", "records.parquet"}
 
 

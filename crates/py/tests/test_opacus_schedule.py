@@ -53,7 +53,7 @@ def test_steps_that_become_slower_leave_room_for_more_looks():
 def test_weighted_by_the_inverse_a_sum_is_unbiased_though_times_choose():
     """Values of steps that drift, times that follow them, as bad as can be: the mean over runs is the sum."""
     values = np.sin(np.arange(200) / 20) + 2
-    found = []
+    result = []
     for seed in range(300):
         schedule, now, total = Schedule(np.random.default_rng(seed), None), 0.0, 0.0
         for value in values:
@@ -62,9 +62,9 @@ def test_weighted_by_the_inverse_a_sum_is_unbiased_though_times_choose():
                 total += value / schedule.share
                 schedule.looked(now, now + value)
                 now += value
-        found.append(total)
-    error = np.std(found, ddof=1) / np.sqrt(len(found))
-    assert abs(np.mean(found) - values.sum()) < 4 * error and error < 0.02 * values.sum()
+        result.append(total)
+    error = np.std(result, ddof=1) / np.sqrt(len(result))
+    assert abs(np.mean(result) - values.sum()) < 4 * error and error < 0.02 * values.sum()
 
 
 def test_one_in_so_many_is_drawn_by_the_seed_alone():

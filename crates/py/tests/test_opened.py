@@ -53,11 +53,11 @@ def test_a_pipeline_is_the_audit_of_its_frame(family, drop, one_hot):
     encode = ColumnTransformer([("n", StandardScaler(), NUMBERS), ("c", OneHotEncoder(drop=drop), CATEGORIES)])
     model = Ridge(alpha=12.0) if family == "linear" else LogisticRegression(C=1 / 12.0, **NEWTON)
     target = y if family == "linear" else classes
-    found = leakscope.audit(make_pipeline(encode, model).fit(df, target), df, target, sigma=0.3)
+    result = leakscope.audit(make_pipeline(encode, model).fit(df, target), df, target, sigma=0.3)
     plain = leakscope.audit(df, target, model=family, l2=12.0 / N, one_hot=one_hot, categorical=["site"], sigma=0.3)
-    same(found, plain)
-    assert set(found.attributes.index) == set(df.columns)
-    assert list(found.records.index) == list(df.index)
+    same(result, plain)
+    assert set(result.attributes.index) == set(df.columns)
+    assert list(result.records.index) == list(df.index)
 
 
 @pytest.mark.parametrize("scaler", [MinMaxScaler(), MaxAbsScaler(), RobustScaler(), StandardScaler(with_std=False)], ids=lambda s: type(s).__name__)
@@ -65,14 +65,14 @@ def test_other_scalers_are_followed(scaler):
     df, y, _ = frame()
     x = df[NUMBERS]
     pipe = make_pipeline(scaler, Ridge(alpha=3.0)).fit(x, y)
-    found = leakscope.audit(pipe, x, y, sigma=0.3)
-    assert found.distance["relative"] < 1e-9 and set(found.attributes.index) == set(NUMBERS)
+    result = leakscope.audit(pipe, x, y, sigma=0.3)
+    assert result.distance["relative"] < 1e-9 and set(result.attributes.index) == set(NUMBERS)
     # The same model of columns that were scaled before: η of a record is that of the model's units, errors are those of the frame.
     before = leakscope.audit(pipe[-1], scaler.transform(x), y, sigma=0.3)
-    assert np.allclose(found.records["eta"], before.records["eta"], rtol=1e-9)
+    assert np.allclose(result.records["eta"], before.records["eta"], rtol=1e-9)
     stretch = np.ptp(x.to_numpy(), axis=0) / np.ptp(scaler.transform(x), axis=0)
     for j, name in enumerate(NUMBERS):
-        assert found.attributes.loc[name, "min_sd"] == pytest.approx(before.attributes.loc[f"x{j}", "min_sd"] * stretch[j], rel=1e-9)
+        assert result.attributes.loc[name, "min_sd"] == pytest.approx(before.attributes.loc[f"x{j}", "min_sd"] * stretch[j], rel=1e-9)
 
 
 def test_arrays_passed_columns_and_nested_pipelines():
@@ -80,11 +80,11 @@ def test_arrays_passed_columns_and_nested_pipelines():
     x = df[NUMBERS].to_numpy(dtype=float)
     inner = make_pipeline(MinMaxScaler(), StandardScaler())
     pipe = make_pipeline(make_column_transformer((inner, [0, 1]), remainder="passthrough"), Ridge(alpha=2.0)).fit(x, y)
-    found = leakscope.audit(pipe, x, y, sigma=1.0)
-    assert found.distance["relative"] < 1e-9 and set(found.attributes.index) == {"x0", "x1", "x2"}
+    result = leakscope.audit(pipe, x, y, sigma=1.0)
+    assert result.distance["relative"] < 1e-9 and set(result.attributes.index) == {"x0", "x1", "x2"}
     dropped = make_pipeline(make_column_transformer((StandardScaler(), slice(0, 2))), Ridge(alpha=2.0)).fit(x, y)
-    found = leakscope.audit(dropped, x, y, sigma=1.0)
-    same(found, leakscope.audit(x[:, :2], y, l2=2.0 / N, sigma=1.0))
+    result = leakscope.audit(dropped, x, y, sigma=1.0)
+    same(result, leakscope.audit(x[:, :2], y, l2=2.0 / N, sigma=1.0))
 
 
 def test_what_an_imputer_filled_in_is_filled_in():
@@ -97,11 +97,11 @@ def test_what_an_imputer_filled_in_is_filled_in():
         ("n", make_pipeline(SimpleImputer(), StandardScaler()), NUMBERS),
         ("c", make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(drop="first")), ["race"])])
     pipe = make_pipeline(encode, Ridge(alpha=5.0)).fit(holes, y)
-    found = leakscope.audit(pipe, holes, y, sigma=0.3)
+    result = leakscope.audit(pipe, holes, y, sigma=0.3)
     full = holes[[*NUMBERS, "race"]].copy()
     full["age"] = full["age"].fillna(full["age"].mean())
     full["race"] = full["race"].fillna(full["race"].mode()[0])
-    same(found, leakscope.audit(full, y, l2=5.0 / N, one_hot="drop-first", sigma=0.3))
+    same(result, leakscope.audit(full, y, l2=5.0 / N, one_hot="drop-first", sigma=0.3))
 
 
 def test_searches_and_models_that_choose_their_penalty():
@@ -113,8 +113,8 @@ def test_searches_and_models_that_choose_their_penalty():
     draws = RandomizedSearchCV(LogisticRegression(**NEWTON), {"C": [0.1, 1.0]}, n_iter=2, random_state=0).fit(x, classes)
     assert leakscope.audit(draws, x, classes).distance["relative"] < 1e-7
     cv = RidgeCV(alphas=[0.1, 30.0]).fit(x, y)
-    found = leakscope.audit(cv, x, y)
-    assert found.distance["relative"] < 1e-7 and found["model"]["l2"] == pytest.approx(cv.alpha_ / N)
+    result = leakscope.audit(cv, x, y)
+    assert result.distance["relative"] < 1e-7 and result["model"]["l2"] == pytest.approx(cv.alpha_ / N)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         logistic = LogisticRegressionCV(Cs=[0.1, 1.0], scoring="accuracy", **NEWTON).fit(x, classes)
@@ -128,8 +128,8 @@ def test_a_ridge_of_classes(weight):
     df, _, classes = frame()
     x, names = df[NUMBERS], np.where(classes, "yes", "no")
     for model in (RidgeClassifier(alpha=4.0, class_weight=weight), RidgeClassifierCV(alphas=[4.0], class_weight=weight)):
-        found = leakscope.audit(model.fit(x, names), x, names, sigma=1.0)
-        assert found.distance["relative"] < 1e-7 and found["model"]["family"] == "linear"
+        result = leakscope.audit(model.fit(x, names), x, names, sigma=1.0)
+        assert result.distance["relative"] < 1e-7 and result["model"]["family"] == "linear"
 
 
 def test_what_cannot_be_opened_is_said_and_audited_as_the_model_sees_it():
@@ -137,8 +137,8 @@ def test_what_cannot_be_opened_is_said_and_audited_as_the_model_sees_it():
     x = df[NUMBERS]
     poly = make_pipeline(PolynomialFeatures(2, include_bias=False), StandardScaler(), Ridge(1.0)).fit(x, y)
     with pytest.warns(UserWarning, match="PolynomialFeatures is not opened"):
-        found = leakscope.audit(poly, x, y)
-    assert found["d"] == 9 and "age dose" in found.attributes.index
+        result = leakscope.audit(poly, x, y)
+    assert result["d"] == 9 and "age dose" in result.attributes.index
     scaled = make_pipeline(make_column_transformer((OneHotEncoder(drop="first"), ["race"])), StandardScaler(), Ridge(1.0)).fit(df, y)
     with pytest.warns(UserWarning, match="StandardScaler after an encoder"):
         leakscope.audit(scaled, df, y)
@@ -173,13 +173,13 @@ def test_results_of_statsmodels():
          dict(model="poisson")),
     ]:
         columns = [c for c in results.model.exog_names if c != "const"]
-        found = leakscope.audit(results, sigma=0.3)
+        result = leakscope.audit(results, sigma=0.3)
         other = leakscope.audit(df[columns].to_numpy(dtype=float), np.asarray(results.model.endog), columns=columns, scale="none", sigma=0.3, **plain)
-        assert found.distance["relative"] < 1e-7
-        assert np.allclose(found.records["eta"], other.records["eta"], rtol=1e-6)
+        assert result.distance["relative"] < 1e-7
+        assert np.allclose(result.records["eta"], other.records["eta"], rtol=1e-6)
     results = formula.ols("y ~ age + dose + C(race)", data=df).fit()
-    found = leakscope.audit(results, sigma=0.3)
-    assert set(found.attributes.index) == {"age", "dose", "race"} and found.distance["relative"] < 1e-9
+    result = leakscope.audit(results, sigma=0.3)
+    assert set(result.attributes.index) == {"age", "dose", "race"} and result.distance["relative"] < 1e-9
     with pytest.raises(leakscope.OptionError, match="Probit"):
         leakscope.audit(statsmodels.Probit(classes, design).fit(disp=0))
 

@@ -172,13 +172,13 @@ def test_every_field_of_a_request_is_a_keyword_with_its_default(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_help_suffices(name):
-    asked = function(name)
-    for parameter in inspect.signature(asked).parameters.values():
+    options = function(name)
+    for parameter in inspect.signature(options).parameters.values():
         if parameter.name != "self":
-            assert re.search(rf"^{parameter.name} : .+\n    \S", asked.__doc__, re.M), f"{parameter.name} is not explained"
+            assert re.search(rf"^{parameter.name} : .+\n    \S", options.__doc__, re.M), f"{parameter.name} is not explained"
             assert parameter.annotation is not parameter.empty
-    assert "--" not in re.sub("-{3,}", "", asked.__doc__), "no flags of a command line"
-    assert "Returns\n-------" in asked.__doc__ and asked.__doc__.index("Parameters\n") < asked.__doc__.index("Returns\n")
+    assert "--" not in re.sub("-{3,}", "", options.__doc__), "no flags of a command line"
+    assert "Returns\n-------" in options.__doc__ and options.__doc__.index("Parameters\n") < options.__doc__.index("Returns\n")
 
 
 @pytest.mark.parametrize("command", ["audit", "balance", "attack", "release", "account", "bound", "calibrate", "compare", "net audit",
@@ -253,11 +253,11 @@ def test_leakage_against_the_definition_in_80_digits(golden):
 
 def keywords(line):
     """The words of a command line as keywords."""
-    words, found = shlex.split(line), {}
+    words, result = shlex.split(line), {}
     while words:
         name = words.pop(0).removeprefix("--").replace("-", "_")
         if name == "no_intercept":
-            found["fit_intercept"] = False
+            result["fit_intercept"] = False
             continue
         value = words.pop(0)
         if name in ("l2", "sigma", "releases", "pca"):
@@ -266,8 +266,8 @@ def keywords(line):
             value = value.split(",")
         elif name == "prior_sd":
             value = {value.partition("=")[0]: float(value.partition("=")[2])}
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def test_audits_of_frames_against_dense_jacobians(golden, patients):
@@ -279,11 +279,11 @@ def test_audits_of_frames_against_dense_jacobians(golden, patients):
     df["w"] = 0.5 + np.arange(len(df)) % 4 / 2
     assert len(cases["cases"]) >= 8
     for case in cases["cases"]:
-        asked = {"scaling": "given", **keywords(case["arguments"])}
-        if "weights" in asked:
+        options = {"scaling": "given", **keywords(case["arguments"])}
+        if "weights" in options:
             # Weights are divided by their mean, the penalty is not.
-            asked["l2"] /= df["w"].mean()
-        result = leakscope.audit(df, id="patient", **asked)
+            options["l2"] /= df["w"].mean()
+        result = leakscope.audit(df, id="patient", **options)
         assert (result["n"], result["d"]) == (cases["rows"], case["d"]), case["name"]
         for name, value in case["coefficients"].items():
             assert result.coefficients[name] == pytest.approx(value, rel=1e-9, abs=1e-9), case["name"]

@@ -65,11 +65,11 @@ def test_charts_of_networks():
     assert "losses" in dir(run.plot) and run.plot.losses().lines
     if "dfil" in dir(run.plot):
         assert run.plot.dfil().lines
-    found = network.audit(x, y, plis=True, seed=1)
-    ax = found.plot.plis(3)
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], found.plis_maps[3])
+    result = network.audit(x, y, plis=True, seed=1)
+    ax = result.plot.plis(3)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], result.plis_maps[3])
     with pytest.raises(leakscope.OptionError, match="40 records were measured"):
-        found.plot.plis(40)
+        result.plot.plis(40)
     pictures = rng.normal(size=(10, 6, 6, 1))
     seen = leakscope.Network("linear", input=(6, 6, 1), outputs=2, seed=1).audit(pictures, rng.integers(0, 2, 10), plis=True, seed=1)
     assert seen.plot.plis().images[0].get_array().shape == (6, 6)

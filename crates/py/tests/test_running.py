@@ -73,15 +73,15 @@ def test_other_threads_run_meanwhile():
 def test_calls_from_several_threads_agree(linear):
     x, y = linear
     expected = leakscope.audit(x, y, sigma=1.0).to_json
-    found = [None] * 4
+    result = [None] * 4
 
     def work(i):
-        found[i] = leakscope.audit(x, y, sigma=1.0)["records"]["eta"]
+        result[i] = leakscope.audit(x, y, sigma=1.0)["records"]["eta"]
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     [t.start() for t in threads]
     [t.join() for t in threads]
-    assert all(f == found[0] for f in found) and expected
+    assert all(f == result[0] for f in result) and expected
 
 
 def test_progress_is_told_and_can_stop():

@@ -18,9 +18,9 @@ FOLDER = ROOT / "docs" / "schemas"
 SCHEMAS = {path.name.removesuffix(".schema.json"): json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 
 
-def complaints(name, found):
+def complaints(name, result):
     validator = jsonschema.Draft202012Validator(SCHEMAS[name])
-    return [f"{'/'.join(map(str, e.absolute_path))}: {e.message}" for e in validator.iter_errors(found)]
+    return [f"{'/'.join(map(str, e.absolute_path))}: {e.message}" for e in validator.iter_errors(result)]
 
 
 PLAIN = {float: "number", int: "integer", str: "string", bool: "boolean", type(None): "null"}
@@ -56,13 +56,13 @@ def fields_of(kind, defined):
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents_of_the_package_are_as_their_types(name):
     defined = {}
-    found = fields_of(DOCUMENTS[name], defined)
-    found |= {"$defs": defined, "$id": f"{name}.schema.json", "$schema": "https://json-schema.org/draft/2020-12/schema",
+    result = fields_of(DOCUMENTS[name], defined)
+    result |= {"$defs": defined, "$id": f"{name}.schema.json", "$schema": "https://json-schema.org/draft/2020-12/schema",
               "title": typing.get_args(typing.get_args(typing.get_type_hints(DOCUMENTS[name], include_extras=True)["schema"])[0])[0]}
     path = FOLDER / f"{name}.schema.json"
     if os.environ.get("LEAKSCOPE_UPDATE"):
-        path.write_text(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-    assert json.loads(path.read_text()) == found, "the types have changed: run this test with LEAKSCOPE_UPDATE=1"
+        path.write_text(json.dumps(result, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    assert json.loads(path.read_text()) == result, "the types have changed: run this test with LEAKSCOPE_UPDATE=1"
 
 
 def test_attacks_on_any_model_are_as_their_schema(linear):
@@ -75,9 +75,9 @@ def test_attacks_on_any_model_are_as_their_schema(linear):
 
     half = len(y) // 2
     for options in ({"nonmembers": (x[half:], y[half:])}, {"secret": 1}, {"nonmembers": (x[half:], y[half:]), "secret": 1, "interval": "wilson"}):
-        found = leakscope.attack_model(guess, x[:half], y[:half], seed=1, **options).document
-        assert complaints("model-attack", found) == []
-    assert complaints("model-attack", {**found, "members": -1}) and complaints("model-attack", {**found, "new": 1})
+        result = leakscope.attack_model(guess, x[:half], y[:half], seed=1, **options).document
+        assert complaints("model-attack", result) == []
+    assert complaints("model-attack", {**result, "members": -1}) and complaints("model-attack", {**result, "new": 1})
 
 
 def test_attacks_on_modules_are_as_their_schema():
@@ -86,9 +86,9 @@ def test_attacks_on_modules_are_as_their_schema():
 
     torch.manual_seed(0)
     module, x, y = torch.nn.Linear(4, 1), torch.randn(40, 4), torch.randn(40, 1)
-    found = attack(module, torch.nn.MSELoss(), x[:20], y[:20], nonmembers=(x[20:], y[20:]), invert=2, clip=1.0, steps=3, seed=1)
-    assert complaints("torch-attack", found.document) == []
-    assert found.document["inversion"]["records"] == 2
+    result = attack(module, torch.nn.MSELoss(), x[:20], y[:20], nonmembers=(x[20:], y[20:]), invert=2, clip=1.0, steps=3, seed=1)
+    assert complaints("torch-attack", result.document) == []
+    assert result.document["inversion"]["records"] == 2
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -123,11 +123,11 @@ def test_answers(patients):
                                                attacks=True, noise_vectors=3).document) == []
     assert complaints("bound", leakscope.bound(eta=2.0, prior_sd=1.0).document) == []
     for options in ({"epsilon": 1, "delta": 1e-5}, {"advantage": 0.1}, {"tpr": 0.1, "fpr": 0.01}):
-        found = leakscope.calibrate(rate=0.01, steps=100, adjacency="add-remove", **options)
-        assert complaints("calibrate", found.document) == []
+        result = leakscope.calibrate(rate=0.01, steps=100, adjacency="add-remove", **options)
+        assert complaints("calibrate", result.document) == []
     for options in ({"target_eta": 0.5}, {"target_sd": {"age": 5}}, {"success": 0.5, "secret": "vkorc1"}):
-        found = leakscope.calibrate(patients, target="dose", id="patient", l2=0.1, **options)
-        assert complaints("calibrate", found.document) == []
+        result = leakscope.calibrate(patients, target="dose", id="patient", l2=0.1, **options)
+        assert complaints("calibrate", result.document) == []
 
 
 def test_results_of_networks():
@@ -140,15 +140,15 @@ def test_results_of_networks():
     assert complaints("network", json.loads(network._native.spec())) == []
     attacks = {"inversion": dict(records=2, iterations=3, sigmas=[0, 0.1], clip=1.0), "membership": dict(test=(x[:20], y[:20]), shadows=0)}
     for method, options in attacks.items():
-        found = leakscope.attack_network(network, x[20:], y[20:], method=method, seed=1, **options)
-        assert complaints(f"net-{method}", found.document) == []
+        result = leakscope.attack_network(network, x[20:], y[20:], method=method, seed=1, **options)
+        assert complaints(f"net-{method}", result.document) == []
 
 
 def test_what_is_wrong_is_found(linear):
-    found = leakscope.audit(*linear, sigma=0.1).document
-    assert complaints("audit", {**found, "schema": "leakscope.audit/1"}) and complaints("audit", {**found, "new": 1})
-    assert complaints("audit", {name: value for name, value in found.items() if name != "for"})
-    assert complaints("audit", {**found, "records": {**found["records"], "eta": None}})
+    result = leakscope.audit(*linear, sigma=0.1).document
+    assert complaints("audit", {**result, "schema": "leakscope.audit/1"}) and complaints("audit", {**result, "new": 1})
+    assert complaints("audit", {name: value for name, value in result.items() if name != "for"})
+    assert complaints("audit", {**result, "records": {**result["records"], "eta": None}})
 
 
 def test_the_command_line_prints_the_same_kinds(patients):

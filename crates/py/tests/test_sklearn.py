@@ -76,8 +76,8 @@ def test_leakage_is_how_a_refit_moves(family, model):
         return np.append(np.ravel(fitted.coef_), np.ravel(fitted.intercept_))
 
     derivative = (coefficients(h) - coefficients(-h)) / (2 * h)
-    found = result.records[f"eta_x{column}"].iloc[record]
-    assert found == pytest.approx(np.linalg.norm(derivative), rel=1e-4)
+    answer = result.records[f"eta_x{column}"].iloc[record]
+    assert answer == pytest.approx(np.linalg.norm(derivative), rel=1e-4)
 
 
 def test_a_model_that_is_not_at_its_minimiser_is_reported():
@@ -190,8 +190,8 @@ def test_group_weights_and_id_are_columns_of_the_callers_frame():
     for frame in (pl.from_pandas(df[["a", "b", "c", "g"]]), pa.table(df[["a", "b", "c", "g"]].to_dict("list"))):
         with pytest.raises(leakscope.DataError, match="group: there is no column `q` in X; it has a, b, c, g"):
             leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="q")
-        found = leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="g", sigma=1)
-        assert set(np.asarray(found.groups["name"]).tolist()) == {"u", "v", "w"}
+        result = leakscope.audit(make_pipeline(_Chosen(), numbers), frame, y.to_numpy(), group="g", sigma=1)
+        assert set(np.asarray(result.groups["name"]).tolist()) == {"u", "v", "w"}
     with pytest.raises(leakscope.DataError, match="weights='w': X is an array"):
         leakscope.audit(numbers, df[list("abc")].to_numpy(), y.to_numpy(), weights="w")
 

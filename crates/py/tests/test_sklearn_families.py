@@ -55,10 +55,10 @@ def test_the_penalty_is_translated_exactly(family, model, weighted):
     x, y = data(family)
     w = np.random.default_rng(3).uniform(0.2, 3.0, len(y)) if weighted else None
     model.fit(x, y, sample_weight=w)
-    found = leakscope.audit(model, x, y, sample_weight=w, sigma=1.0)
+    result = leakscope.audit(model, x, y, sample_weight=w, sigma=1.0)
     # lbfgs stops where its line search does
-    assert found.distance["relative"] < (1e-4 if isinstance(model, HuberRegressor) else 1e-6), found.distance
-    assert found.coefficients["x0"] == np.ravel(model.coef_)[0]
+    assert result.distance["relative"] < (1e-4 if isinstance(model, HuberRegressor) else 1e-6), result.distance
+    assert result.coefficients["x0"] == np.ravel(model.coef_)[0]
 
 
 @pytest.mark.parametrize("family, model", [MODELS[0], MODELS[1], MODELS[5], MODELS[7]], ids=lambda v: v if isinstance(v, str) else "")
@@ -77,8 +77,8 @@ def test_leakage_is_how_a_refit_moves(family, model):
             return np.append(np.ravel(fitted.coef_), np.ravel(fitted.intercept_))
 
         derivative = (coefficients(h) - coefficients(-h)) / (2 * h)
-        found = result.records[f"eta_x{column}"].iloc[record]
-        assert found == pytest.approx(np.linalg.norm(derivative), rel=near)
+        answer = result.records[f"eta_x{column}"].iloc[record]
+        assert answer == pytest.approx(np.linalg.norm(derivative), rel=near)
 
 
 def test_one_class_against_the_others_is_as_many_models_whose_information_adds_up():
@@ -98,16 +98,16 @@ def test_one_class_against_the_others_is_as_many_models_whose_information_adds_u
             moved[record, column] += step
             fitted = LinearSVC(C=0.3, **SVC).fit(moved, y)
             ends.append(np.append(fitted.coef_.ravel(), fitted.intercept_))
-        found = np.sqrt(sum(a.records[f"eta_x{column}"].iloc[record] ** 2 for a in audits))
-        assert found == pytest.approx(np.linalg.norm(ends[0] - ends[1]) / 2e-3, rel=1e-3)
+        result = np.sqrt(sum(a.records[f"eta_x{column}"].iloc[record] ** 2 for a in audits))
+        assert result == pytest.approx(np.linalg.norm(ends[0] - ends[1]) / 2e-3, rel=1e-3)
 
 
 def test_the_scale_of_a_huber_regression_is_held_and_that_is_said():
     x, y = data("huber", n=150)
     model = HuberRegressor(alpha=0.5, tol=1e-12, max_iter=100_000).fit(x, y)
     with pytest.warns(UserWarning, match="scale.*held"):
-        found = leakscope.audit(model, x, y, sigma=1.0, label="public")
-    assert any("threshold" in line for line in found["assumptions"])
+        result = leakscope.audit(model, x, y, sigma=1.0, label="public")
+    assert any("threshold" in line for line in result["assumptions"])
     # refits move the scale too; what is not counted is small beside what is
     h, errors = 1e-4, []
     for record in range(0, 150, 10):
@@ -118,8 +118,8 @@ def test_the_scale_of_a_huber_regression_is_held_and_that_is_said():
             fitted = HuberRegressor(alpha=0.5, tol=1e-13, max_iter=100_000).fit(moved, y)
             ends.append(np.append(fitted.coef_, fitted.intercept_))
         joint = np.linalg.norm(ends[0] - ends[1]) / (2 * h)
-        errors.append(abs(found.records["eta_x1"].iloc[record] - joint))
-    assert np.max(errors) < 0.25 * found.records["eta_x1"].max(), np.max(errors) / found.records["eta_x1"].max()
+        errors.append(abs(result.records["eta_x1"].iloc[record] - joint))
+    assert np.max(errors) < 0.25 * result.records["eta_x1"].max(), np.max(errors) / result.records["eta_x1"].max()
 
 
 def test_a_penalised_intercept_of_logistic_regression():
@@ -137,14 +137,14 @@ def test_stochastic_gradients_of_these_losses():
     # with a tolerance scikit-learn stops by the loss of the iterate, long before the average has arrived: every epoch is run
     options = dict(alpha=0.05, max_iter=4000, tol=None, random_state=0, average=True)
     model = SGDClassifier(loss="squared_hinge", learning_rate="invscaling", eta0=0.02, **options).fit(x, y)
-    found = leakscope.audit(model, x, y, sigma=0.5)
-    assert found["model"]["family"] == "squared-hinge" and found.distance["relative"] < 0.01
+    result = leakscope.audit(model, x, y, sigma=0.5)
+    assert result["model"]["family"] == "squared-hinge" and result.distance["relative"] < 0.01
     x, y = data("huber")
     model = SGDRegressor(loss="huber", epsilon=0.7, **options).fit(x, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = leakscope.audit(model, x, y, sigma=0.5)
-    assert found["model"]["family"] == "huber(0.7)" and found.distance["relative"] < 0.01
+        result = leakscope.audit(model, x, y, sigma=0.5)
+    assert result["model"]["family"] == "huber(0.7)" and result.distance["relative"] < 0.01
 
 
 def test_in_a_pipeline():
@@ -173,8 +173,8 @@ def test_what_is_not_convex_or_smooth_is_refused(model, words):
 
 def test_models_by_keyword():
     x, y = data("tweedie")
-    found = leakscope.audit(x, y, model="tweedie", power=1.3, sigma=1.0, l2=0.1)
-    assert found["model"]["family"] == "tweedie(1.3)"
+    result = leakscope.audit(x, y, model="tweedie", power=1.3, sigma=1.0, l2=0.1)
+    assert result["model"]["family"] == "tweedie(1.3)"
     assert leakscope.audit(x, y, model="tweedie", power=1, l2=0.1)["model"]["family"] == "poisson"
     assert leakscope.audit(x, y, model="huber", l2=0.1)["model"]["family"] == "huber(1.35)"
     with pytest.raises(leakscope.OptionError, match="power=1.5: it belongs to model='tweedie'"):

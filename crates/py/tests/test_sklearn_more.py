@@ -26,15 +26,15 @@ def test_stochastic_logistic_regression():
     x, y = data()
     y = (y > 0).astype(int)
     model = SGDClassifier(loss="log_loss", alpha=0.05, max_iter=4000, tol=1e-9, random_state=0, average=True).fit(x, y)
-    found = leakscope.audit(model, x, y, sigma=0.5)
+    result = leakscope.audit(model, x, y, sigma=0.5)
     # it is where the minimiser at λ = α is, nearly; at another λ it would be far
-    assert found.distance["relative"] < 0.1
+    assert result.distance["relative"] < 0.1
     names = [f"x{j}" for j in range(4)]
     values = dict(zip(names, model.coef_.ravel())) | {"(intercept)": model.intercept_[0]}
     same = leakscope.audit(x, y, model="logistic", l2=0.05, scale="none", coefficients=values, sigma=0.5)
-    assert np.allclose(found.records["eta"], same.records["eta"], rtol=1e-12)
+    assert np.allclose(result.records["eta"], same.records["eta"], rtol=1e-12)
     exact = LogisticRegression(C=1 / (0.05 * len(y)), tol=1e-10).fit(x, y)
-    assert np.allclose(found.records["eta"], leakscope.audit(exact, x, y, sigma=0.5).records["eta"], rtol=0.1)
+    assert np.allclose(result.records["eta"], leakscope.audit(exact, x, y, sigma=0.5).records["eta"], rtol=0.1)
     weights = np.linspace(0.5, 2, len(y))
     weighted = SGDClassifier(loss="log_loss", alpha=0.05, max_iter=4000, tol=1e-9, random_state=0, average=True)
     weighted.fit(x, y, sample_weight=weights)
@@ -59,10 +59,10 @@ def test_an_elastic_net_on_its_active_set_against_refits(model):
     model.fit(x, y)
     assert 0 < (model.coef_ != 0).sum() < 4
     with pytest.warns(UserWarning, match="active set.*of 4 columns"):
-        found = leakscope.audit(model, x, y, sigma=0.5, label="secret")
+        result = leakscope.audit(model, x, y, sigma=0.5, label="secret")
     kept, h = np.flatnonzero(model.coef_), 1e-5
     # columns keep the names that they have in X
-    assert [c for c in found.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
+    assert [c for c in result.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
     for i in (0, 7, 33):
         columns = []
         for j in (*range(4), "y"):
@@ -76,7 +76,7 @@ def test_an_elastic_net_on_its_active_set_against_refits(model):
                 ends.append(type(model)(**model.get_params()).fit(moved, target).coef_[kept])
             columns.append((ends[0] - ends[1]) / (2 * h))
         expected = np.linalg.norm(np.stack(columns, axis=1), 2) / 0.5
-        assert found.records["eta"].iloc[i] == pytest.approx(expected, rel=1e-4)
+        assert result.records["eta"].iloc[i] == pytest.approx(expected, rel=1e-4)
 
 
 def test_an_elastic_net_in_a_pipeline_or_a_frame_keeps_the_names():
@@ -87,14 +87,14 @@ def test_an_elastic_net_in_a_pipeline_or_a_frame_keeps_the_names():
     kept = np.flatnonzero(scaled[-1].coef_)
     assert 0 < len(kept) < 4
     with pytest.warns(UserWarning, match="a pipeline before an ℓ₁ penalty is not opened"):
-        found = leakscope.audit(scaled, x, y, sigma=0.5, label="public")
-    assert [c for c in found.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
+        result = leakscope.audit(scaled, x, y, sigma=0.5, label="public")
+    assert [c for c in result.records.columns if c.startswith("eta_x")] == [f"eta_x{j}" for j in kept]
     frame = pd.DataFrame(x, columns=list("abcd"))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
-        found = leakscope.audit(ElasticNet(alpha=0.2).fit(frame, y), frame, y, sigma=0.5, label="public")
-    assert [c for c in "abcd" if f"eta_{c}" in found.records.columns] == ["abcd"[j] for j in kept]
-    assert not any("not opened" in str(w.message) for w in said)
+        result = leakscope.audit(ElasticNet(alpha=0.2).fit(frame, y), frame, y, sigma=0.5, label="public")
+    assert [c for c in "abcd" if f"eta_{c}" in result.records.columns] == ["abcd"[j] for j in kept]
+    assert not any("not opened" in str(w.message) for w in messages)
 
 
 def test_searches_over_penalties_stand_for_what_they_chose():

@@ -24,8 +24,8 @@ def test_a_canary_is_the_command_lines(tmp_path):
 
 
 def test_candidates_are_a_list_of_strings():
-    found = text.canary(MODEL, candidates=["Anna Berg", "Boris Dahl"], steps=[1], sigmas=[1.0], trials=5, seed=1)
-    assert found["secret"]["candidates"] == 2 and found["secret"]["source"] == "list"
+    result = text.canary(MODEL, candidates=["Anna Berg", "Boris Dahl"], steps=[1], sigmas=[1.0], trials=5, seed=1)
+    assert result["secret"]["candidates"] == 2 and result["secret"]["source"] == "list"
 
 
 @pytest.mark.parametrize("wrong, says", [
@@ -71,12 +71,12 @@ NOTES = [f"The patient number {i} was given {i} mg of warfarin." for i in range(
 
 
 def test_a_run_is_the_command_lines_and_its_model_is_read_again(tmp_path):
-    asked = dict(layers="adapters", rank=2, sigma=1, clip=1, steps=4, batch=3, seed=3, track="every", not_private_noise_from_seed=True)
-    ours = text.train(NOTES, MODEL, out=tmp_path / "python", test=TEXTS, **asked)
+    options = dict(layers="adapters", rank=2, sigma=1, clip=1, steps=4, batch=3, seed=3, track="every", not_private_noise_from_seed=True)
+    ours = text.train(NOTES, MODEL, out=tmp_path / "python", test=TEXTS, **options)
     file, held = tmp_path / "notes.txt", tmp_path / "held.txt"
     file.write_text("\n".join(NOTES))
     held.write_text("\n".join(TEXTS))
-    flags = [f"--{k.replace('_', '-')}" if v is True else f"--{k.replace('_', '-')}={v}" for k, v in asked.items()]
+    flags = [f"--{k.replace('_', '-')}" if v is True else f"--{k.replace('_', '-')}={v}" for k, v in options.items()]
     theirs = document("text", "train", file, "--model", MODEL, "--test", held, "--out", tmp_path / "cli", *flags)
     mine = json.loads(json.dumps(ours.document))
     for one in (mine, theirs):

@@ -160,10 +160,10 @@ def cases():
 def matches_torch(module, loss, x, y, clip=None, kind="hard", sigma=0.5):
     """Compares an audit with the per-record derivatives of torch; ``loss`` is of one record."""
     clip_kind = None if clip is None else kind
-    found = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="exact", eta=True, plis=True, clip=clip,
+    result = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="exact", eta=True, plis=True, clip=clip,
                                   clip_kind=clip_kind, engine="kernels")
     raw = leakscope.torch.audit(module, loss, x, y, sigma=sigma, trace="skip", plis="raw", clip=clip, clip_kind=clip_kind)
-    rows = found.records
+    rows = result.records
     for i in range(len(x)):
         j, g = per_sample_jacobian(module, loss, x[i], y[i])
         n = np.linalg.norm(g)

@@ -148,10 +148,10 @@ def gradient(module, loss, x, y, names=None):
     kept = [p.requires_grad for p in parameters]
     for p in parameters:
         p.requires_grad_(True)
-    found = torch.autograd.grad(loss(module(x[None]), y[None]), parameters, allow_unused=True)
+    result = torch.autograd.grad(loss(module(x[None]), y[None]), parameters, allow_unused=True)
     for p, k in zip(parameters, kept):
         p.requires_grad_(k)
-    return torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in zip(found, parameters)]).detach().numpy()
+    return torch.cat([(torch.zeros_like(p) if g is None else g).reshape(-1) for g, p in zip(result, parameters)]).detach().numpy()
 
 
 def differences(function, x, h=1e-5):
@@ -184,20 +184,20 @@ def test_measures_are_those_of_finite_differences(name, clip, kind):
     module = make().double().eval()
     x, y = torch.randn(3, *shape, dtype=F64), torch.tensor([0, 1, 2])
     loss, sigma = nn.CrossEntropyLoss(), 0.5
-    found = audit(module, loss, x, y, clip=clip, clip_kind=kind, sigma=sigma, trace="exact", eta=True, plis=True, seed=2)
+    result = audit(module, loss, x, y, clip=clip, clip_kind=kind, sigma=sigma, trace="exact", eta=True, plis=True, seed=2)
     noise = sigma * (clip or 1)
     for i in range(len(x)):
         g = gradient(module, loss, x[i], y[i])
         j = differences(lambda v: gradient(module, loss, v, y[i]), x[i])
         c, cj = released(g, j, clip, kind)
-        row = found.records.iloc[i]
+        row = result.records.iloc[i]
         assert row["gradient_norm"] == pytest.approx(np.linalg.norm(g), rel=1e-10)
         assert row["trace"] == pytest.approx((cj**2).sum() / noise**2, rel=1e-6)
         assert row["dfil"] == pytest.approx((cj**2).sum() / noise**2 / x[i].numel(), rel=1e-6)
         assert row["eta"] == pytest.approx(np.linalg.norm(cj, 2) / noise, rel=1e-5)
         assert row["jacobian_sensitivity"] == pytest.approx(np.linalg.norm(j, 2), rel=1e-5)
         plis = (2 * c @ cj / noise**2).reshape(shape)
-        assert np.allclose(found.plis_maps[i], plis, rtol=1e-5, atol=1e-6 * np.abs(plis).max())
+        assert np.allclose(result.plis_maps[i], plis, rtol=1e-5, atol=1e-6 * np.abs(plis).max())
         assert row["plis"] == pytest.approx(np.linalg.norm(plis), rel=1e-6)
 
 
@@ -214,8 +214,8 @@ def test_recurrent_layers_step_by_step_are_torchs(kind, options):
     for arguments in ((x,), (x[:, 0],), *(((x, first),) if first.numel() and not options.get("batch_first") else ())):
         expected = layer(*arguments)
         with step_by_step():
-            found = layer(*arguments)
-        for a, b in zip((found[0], *(found[1] if isinstance(found[1], tuple) else (found[1],))),
+            result = layer(*arguments)
+        for a, b in zip((result[0], *(result[1] if isinstance(result[1], tuple) else (result[1],))),
                         (expected[0], *(expected[1] if isinstance(expected[1], tuple) else (expected[1],)))):
             assert a.shape == b.shape and torch.allclose(a, b, rtol=1e-12, atol=1e-14)
     packed = nn.utils.rnn.pack_padded_sequence(x, [6, 4, 2])
@@ -232,9 +232,9 @@ def test_leakage_of_a_recurrent_module_step_by_step():
     options = dict(trace="exact", eta=True, plis=True, seed=1)
     expected = audit(module, F.cross_entropy, x, y, **options).records
     with step_by_step():
-        found = audit(module, F.cross_entropy, x, y, **options).records
+        result = audit(module, F.cross_entropy, x, y, **options).records
     for column in ("loss", "trace", "eta", "plis"):
-        assert np.allclose(found[column], expected[column], rtol=1e-9), column
+        assert np.allclose(result[column], expected[column], rtol=1e-9), column
 
 
 class Encoder(nn.Module):
@@ -267,10 +267,10 @@ def tokens(n=3):
 def test_integers_leak_over_their_embeddings_which_the_document_names():
     torch.manual_seed(4)
     module, batch = Encoder().double().eval(), tokens()
-    found = audit(module, F.cross_entropy, batch, trace="exact", eta=True, seed=0)
-    assert any("the embeddings of input_ids" in w for w in found["warnings"])
-    assert found["network"]["input"] == [5, 8]
-    assert "embeddings of input_ids" in found._outcome.page()
+    result = audit(module, F.cross_entropy, batch, trace="exact", eta=True, seed=0)
+    assert any("the embeddings of input_ids" in w for w in result["warnings"])
+    assert result["network"]["input"] == [5, 8]
+    assert "embeddings of input_ids" in result._outcome.page()
     rest = {k: batch[k] for k in ("token_type_ids", "attention_mask")}
     for i in range(3):
         def gradient_at(vectors):
@@ -285,8 +285,8 @@ def test_integers_leak_over_their_embeddings_which_the_document_names():
 
         start = module.word(batch["input_ids"][i : i + 1]).detach()
         j = differences(gradient_at, start)
-        assert found.records["trace"][i] == pytest.approx((j**2).sum(), rel=1e-6)
-        assert found.records["eta"][i] == pytest.approx(np.linalg.norm(j, 2), rel=1e-5)
+        assert result.records["trace"][i] == pytest.approx((j**2).sum(), rel=1e-6)
+        assert result.records["eta"][i] == pytest.approx(np.linalg.norm(j, 2), rel=1e-5)
 
 
 def test_hugging_face_batches_and_losses():
@@ -296,12 +296,12 @@ def test_hugging_face_batches_and_losses():
                                      max_position_embeddings=8, num_labels=2)
     module = transformers.BertForSequenceClassification(config).double().eval()
     batch = tokens(4)
-    found = audit(module, None, batch, trace="exact", eta=True, seed=0)
+    result = audit(module, None, batch, trace="exact", eta=True, seed=0)
     again = audit(module, nn.CrossEntropyLoss(), batch, trace="exact", seed=0)
-    assert np.allclose(found.records["trace"], again.records["trace"], rtol=1e-9)
+    assert np.allclose(result.records["trace"], again.records["trace"], rtol=1e-9)
     with torch.no_grad():
         out = module(**{k: v[1:2] for k, v in batch.items()})
-    assert found.records["loss"][1] == pytest.approx(out.loss.item(), rel=1e-9)
+    assert result.records["loss"][1] == pytest.approx(out.loss.item(), rel=1e-9)
     # one direction by differences of plain gradients, through inputs_embeds with the table frozen: without its own gradient
     names = [k for k, _ in module.named_parameters() if "word_embeddings" not in k]
     rest = {k: v[1:2] for k, v in batch.items() if k != "input_ids"}
@@ -310,13 +310,13 @@ def test_hugging_face_batches_and_losses():
     def gradient_at(vectors):
         parameters = [p for k, p in module.named_parameters() if k in names]
         loss = module(inputs_embeds=vectors, **rest).loss
-        found = torch.autograd.grad(loss, parameters, allow_unused=True)
-        return torch.cat([g.reshape(-1) for g in found if g is not None]).numpy()
+        result = torch.autograd.grad(loss, parameters, allow_unused=True)
+        return torch.cat([g.reshape(-1) for g in result if g is not None]).numpy()
 
     j = differences(gradient_at, start)
     some = audit(module, None, batch, trace="exact", trained=names, seed=0)
     assert some.records["trace"][1] == pytest.approx((j**2).sum(), rel=1e-6)
-    assert any("embeddings" in w for w in found["warnings"])
+    assert any("embeddings" in w for w in result["warnings"])
 
 
 # ---- which parameters, which data
@@ -332,9 +332,9 @@ def test_trained_parameters_may_be_some():
     last = audit(module, loss, x, y, trained="last", trace="exact")
     module.cell.requires_grad_(False)
     by_flag = audit(module, loss, x, y, trace="exact")
-    for found in (by_name, last, by_flag):
-        assert found.records["trace"][0] == pytest.approx((j**2).sum(), rel=1e-6)
-        assert found["network"]["trained"] == 12 and found["network"]["parameters"] > 12
+    for result in (by_name, last, by_flag):
+        assert result.records["trace"][0] == pytest.approx((j**2).sum(), rel=1e-6)
+        assert result["network"]["trained"] == 12 and result["network"]["parameters"] > 12
     with pytest.raises(leakscope.OptionError, match="no parameter is called so"):
         audit(module, loss, x, y, trained="lora")
     module.requires_grad_(False)
@@ -365,9 +365,9 @@ def test_tensors_datasets_and_loaders_are_the_same_records():
         (Pairs(x, y), {}), (torch.utils.data.TensorDataset(x, y), {}), (loader(Pairs(x, y), batch_size=3), {}),
         (loader(dicts, batch_size=2, shuffle=True), {"index": "index"}), ({"x": x, "labels": y}, {}), ({"x": x.numpy(), "y": y}, {}),
     ]:
-        found = audit(module, loss, data, chunk=3, **options, **more).records
+        result = audit(module, loss, data, chunk=3, **options, **more).records
         for column in expected:
-            assert np.allclose(expected[column].astype(float), found[column].astype(float), rtol=1e-9), column
+            assert np.allclose(expected[column].astype(float), result[column].astype(float), rtol=1e-9), column
     # a record's numbers do not depend on which others are measured with it, nor on vmap
     alone = audit(module, loss, x, y, records=[5, 2], **options).records
     looped = audit(module, loss, x, y, vectorize=False, **options).records
@@ -405,14 +405,14 @@ def test_probes_cover_the_exact_trace():
     module = Residual().double().eval()
     x, y = torch.randn(40, 3, 5, 5, dtype=F64), torch.randint(0, 3, (40,))
     exact = audit(module, nn.CrossEntropyLoss(), x, y, trace="exact").records["dfil"]
-    found = audit(module, nn.CrossEntropyLoss(), x, y, trace=8, seed=11)
-    rows = found.records
+    result = audit(module, nn.CrossEntropyLoss(), x, y, trace=8, seed=11)
+    rows = result.records
     covered = ((rows["dfil_low"] <= exact) & (exact <= rows["dfil_high"])).mean()
     assert covered >= 0.8  # 95% of 40, and four standard errors
     assert (rows["dfil_standard_error"] > 0).all()
-    extremes = found["dfil_extremes"]
+    extremes = result["dfil_extremes"]
     assert extremes["largest"]["lower"] <= exact.max() <= extremes["largest"]["upper"]
-    assert found["min_mse"] is None
+    assert result["min_mse"] is None
 
 
 def test_page_json_arrow_and_pickle(tmp_path):
@@ -421,16 +421,16 @@ def test_page_json_arrow_and_pickle(tmp_path):
     torch.manual_seed(0)
     module = Residual().eval()
     x, y = torch.randn(12, 3, 5, 5), torch.randint(0, 3, (12,))
-    found = audit(module, nn.CrossEntropyLoss(), x, y, trace="elements", eta=True, plis=True, clip=1.0, sigma=1.0, out=tmp_path / "a")
+    result = audit(module, nn.CrossEntropyLoss(), x, y, trace="elements", eta=True, plis=True, clip=1.0, sigma=1.0, out=tmp_path / "a")
     assert {"audit.json", "report.html", "records.parquet"} <= {p.name for p in (tmp_path / "a").iterdir()}
     page = (tmp_path / "a" / "report.html").read_text()
     assert "Residual" in page and "data:image/png" in page
-    assert len(found["elements"]) == 75 and found["schema"] == "leakscope.net-audit/1"
-    assert "Residual" in found.summary() and "data:image/png" not in audit(
+    assert len(result["elements"]) == 75 and result["schema"] == "leakscope.net-audit/1"
+    assert "Residual" in result.summary() and "data:image/png" not in audit(
         module, nn.CrossEntropyLoss(), x, y, pictures=False)._outcome.page()
     pyarrow = pytest.importorskip("pyarrow")
-    assert pyarrow.table(found.table("records")).num_rows == 12
-    assert pickle.loads(pickle.dumps(found)).to_json() == found.to_json()
+    assert pyarrow.table(result.table("records")).num_rows == 12
+    assert pickle.loads(pickle.dumps(result)).to_json() == result.to_json()
 
 
 def test_nothing_of_the_caller_changes():
@@ -450,10 +450,10 @@ def test_nothing_of_the_caller_changes():
     (nn.Linear(4, 2), 1e8 * torch.randn(1, 4)), (nn.Linear(4, 2), 1e-12 * torch.randn(2, 4)),
 ])
 def test_degenerate_records(module, x):
-    found = audit(module, nn.CrossEntropyLoss(), x, torch.zeros(len(x), dtype=torch.long), trace="exact", eta=True, plis=True, clip=1.0)
-    numbers = found.records.drop(columns=["label", "right"]).to_numpy(dtype=float)
-    assert np.isfinite(numbers).all() and (found.records["eta"] >= 0).all()
-    assert (found.records["eta"] ** 2 <= found.records["trace"] * (1 + 1e-4) + 1e-12).all()
+    result = audit(module, nn.CrossEntropyLoss(), x, torch.zeros(len(x), dtype=torch.long), trace="exact", eta=True, plis=True, clip=1.0)
+    numbers = result.records.drop(columns=["label", "right"]).to_numpy(dtype=float)
+    assert np.isfinite(numbers).all() and (result.records["eta"] >= 0).all()
+    assert (result.records["eta"] ** 2 <= result.records["trace"] * (1 + 1e-4) + 1e-12).all()
 
 
 def test_a_gradient_that_does_not_depend_on_the_record():
@@ -465,8 +465,8 @@ def test_a_gradient_that_does_not_depend_on_the_record():
         def forward(self, x):
             return self.bias + 0 * x[:, :2]
 
-    found = audit(Flat(), nn.CrossEntropyLoss(), torch.randn(3, 4), torch.tensor([0, 1, 0]), trace="exact", eta=True, plis=True)
-    assert (found.records["eta"] == 0).all() and (found.records["trace"] == 0).all() and (found.records["plis"] == 0).all()
+    result = audit(Flat(), nn.CrossEntropyLoss(), torch.randn(3, 4), torch.tensor([0, 1, 0]), trace="exact", eta=True, plis=True)
+    assert (result.records["eta"] == 0).all() and (result.records["trace"] == 0).all() and (result.records["plis"] == 0).all()
 
 
 # ---- what is refused
@@ -580,24 +580,24 @@ def test_tangents_of_few_records_ride_together(monkeypatch):
     monkeypatch.setattr(TorchProducts, "tangents", lambda self, u: seen.append(u.shape[:2]) or inner(self, u))
     module, x = nn.Sequential(nn.Linear(96, 4), nn.Tanh(), nn.Linear(4, 2)).double(), torch.randn(2, 96, dtype=F64)
     y = torch.tensor([0, 1])
-    found = audit(module, F.cross_entropy, x, y, trace="exact")
+    result = audit(module, F.cross_entropy, x, y, trace="exact")
     assert seen == [(64, 2), (32, 2)]
     one_by_one = audit(module, F.cross_entropy, x, y, trace="exact", chunk=1)
-    assert np.allclose(found.records["trace"], one_by_one.records["trace"], rtol=1e-12)
+    assert np.allclose(result.records["trace"], one_by_one.records["trace"], rtol=1e-12)
 
 
 def test_a_mean_over_the_batch_is_said():
     x, y = torch.randn(6, 3), torch.tensor([0, 1, 0, 1, 1, 0])
-    found = audit(Branching(), nn.CrossEntropyLoss(), x, y, vectorize=False)
-    assert any("(reduction='mean') is a mean over the batch" in line for line in found["warnings"])
+    result = audit(Branching(), nn.CrossEntropyLoss(), x, y, vectorize=False)
+    assert any("(reduction='mean') is a mean over the batch" in line for line in result["warnings"])
 
 
 def test_data_dependent_control_flow_runs_record_by_record():
     module = Branching().double()
     x, y = torch.randn(3, 3, dtype=F64), torch.tensor([0, 1, 0])
-    found = audit(module, F.cross_entropy, x, y, vectorize=False, trace="exact", eta=True, plis=True)
+    result = audit(module, F.cross_entropy, x, y, vectorize=False, trace="exact", eta=True, plis=True)
     j = differences(lambda v: gradient(module, F.cross_entropy, v, y[2]), x[2])
-    assert found.records["trace"][2] == pytest.approx((j**2).sum(), rel=1e-6)
+    assert result.records["trace"][2] == pytest.approx((j**2).sum(), rel=1e-6)
 
 
 @pytest.mark.parametrize("data, y, options, words", [

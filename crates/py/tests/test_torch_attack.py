@@ -20,19 +20,19 @@ def linear(n=6, d=4):
 def test_a_linear_models_gradient_is_its_record():
     """The gradient of a linear model is (r x, r): x is a ratio, and the attack finds it where noise is small."""
     module, x, y = linear()
-    found = leakscope.torch.attack(module, nn.MSELoss(), x, y, invert=6, sigma=1e-3, steps=500, starts=2, seed=1)
+    result = leakscope.torch.attack(module, nn.MSELoss(), x, y, invert=6, sigma=1e-3, steps=500, starts=2, seed=1)
     # the search may end in another minimum for one of them
-    near = found.records["squared_error"] < 1e-3 * found.records["baseline"]
-    assert near.sum() >= 5, found.records
-    assert found["inversion"]["closer_than_the_mean"]["value"] >= 5 / 6
+    near = result.records["squared_error"] < 1e-3 * result.records["baseline"]
+    assert near.sum() >= 5, result.records
+    assert result["inversion"]["closer_than_the_mean"]["value"] >= 5 / 6
 
 
 def test_noise_leaves_the_mean():
     module, x, y = linear(20)
-    found = leakscope.torch.attack(module, nn.MSELoss(), x, y, invert=20, sigma=1e4, steps=100, seed=1)
-    i = found["inversion"]
+    result = leakscope.torch.attack(module, nn.MSELoss(), x, y, invert=20, sigma=1e4, steps=100, seed=1)
+    i = result["inversion"]
     assert i["squared_error"]["value"] == pytest.approx(i["baseline"], rel=0.05)
-    assert "whoever guesses the mean" in found.summary()
+    assert "whoever guesses the mean" in result.summary()
 
 
 @pytest.mark.parametrize("kind", ["hard", "gelu"])
@@ -40,10 +40,10 @@ def test_a_clip_hides_the_length_alone(kind):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double()
     x, y = torch.randn(5, 5, dtype=F64), torch.tensor([0, 1, 2, 0, 1])
-    found = leakscope.torch.attack(module, nn.CrossEntropyLoss(), x, y, invert=[4, 1], clip=0.1, clip_kind=kind, sigma=1e-4, steps=400,
+    result = leakscope.torch.attack(module, nn.CrossEntropyLoss(), x, y, invert=[4, 1], clip=0.1, clip_kind=kind, sigma=1e-4, steps=400,
                                    starts=2, seed=3)
-    assert list(found.records.index) == [4, 1]
-    assert (found.records["squared_error"] < 0.2 * found.records["baseline"]).all(), found.records
+    assert list(result.records.index) == [4, 1]
+    assert (result.records["squared_error"] < 0.2 * result.records["baseline"]).all(), result.records
 
 
 def test_members_of_an_overfitted_model_are_found():
@@ -55,8 +55,8 @@ def test_members_of_an_overfitted_model_are_found():
         optimizer.zero_grad()
         nn.functional.cross_entropy(module(x[:60]), y[:60]).backward()
         optimizer.step()
-    found = leakscope.torch.attack(module, nn.CrossEntropyLoss(), x[:60], y[:60], nonmembers=(x[60:], y[60:]), seed=0)
-    assert found["membership"]["accuracy"]["low"] > 0.55 and found["membership"]["auc"] > 0.7
+    result = leakscope.torch.attack(module, nn.CrossEntropyLoss(), x[:60], y[:60], nonmembers=(x[60:], y[60:]), seed=0)
+    assert result["membership"]["accuracy"]["low"] > 0.55 and result["membership"]["auc"] > 0.7
     fresh = leakscope.torch.attack(nn.Linear(10, 2), nn.CrossEntropyLoss(), x[:60], y[:60], nonmembers=(x[60:], y[60:]), seed=0)
     assert fresh["membership"]["accuracy"]["low"] <= 0.5
 

@@ -310,8 +310,8 @@ mod tests {
             of: [("age".to_owned(), Some(age)), ("sex".to_owned(), None)].into(),
         };
         assert_eq!(check_finite(&document(2.0, 3.0)), Ok(()));
-        let found = |d: Document| check_finite(&d).map_err(|e| e.field);
-        assert_eq!(found(document(f64::INFINITY, 3.0)), Err("eta.1.max".into()));
-        assert_eq!(found(document(2.0, f64::NAN)), Err("of.age".into()));
+        let complaint = |d: Document| check_finite(&d).map_err(|e| e.field);
+        assert_eq!(complaint(document(f64::INFINITY, 3.0)), Err("eta.1.max".into()));
+        assert_eq!(complaint(document(2.0, f64::NAN)), Err("of.age".into()));
     }
 }

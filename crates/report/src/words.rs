@@ -9,7 +9,7 @@ use crate::document::informed::Adversary;
 use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
-use crate::document::tell::Told;
+use crate::document::tell::ValuePair;
 use crate::document::text::Part;
 use crate::document::training::Withheld;
 use crate::format;
@@ -66,7 +66,7 @@ pub(crate) fn spread(attribute: &Attribute) -> Option<f64> {
 }
 
 /// How often values of an attribute are told apart: at most, or at least where the refits that were allowed left it open.
-pub fn told_apart(told: &Told, protect_at: f64) -> String {
+pub fn told_apart(told: &ValuePair, protect_at: f64) -> String {
     match told.told_at_least() {
         Some(least) if told.worst > protect_at => format!("{} or more", format::share_at_least(least)),
         Some(_) | None => format::share_at_most(told.worst),

@@ -56,14 +56,14 @@ fn every_kind_of_page_passes_axe() {
                 page.eval("document.querySelector('#who .bin').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))");
             }
             page.eval(&format!("{axe}; 0"));
-            let found = page.eval(COMPLAINTS);
+            let actual = page.eval(COMPLAINTS);
             let scheme = if dark { "dark" } else { "light" };
-            let found = found
+            let actual = actual
                 .as_array()
                 .unwrap()
                 .iter()
                 .map(|v| format!("{name}, {scheme}: {}", v.as_str().unwrap()));
-            complaints.extend(found);
+            complaints.extend(actual);
         }
     }
     assert!(complaints.is_empty(), "{} complaints\n{}", complaints.len(), complaints.join("\n"));

@@ -120,19 +120,19 @@ fn the_verdict_on_a_network_rests_on_its_run() {
 
 #[test]
 fn points_differ_only_where_chance_does_not_explain_it() {
-    let said = |pairs: f64, interval: [f64; 2]| {
+    let sentence = |pairs: f64, interval: [f64; 2]| {
         let mut a = audit();
         let by = &mut a.score.as_mut().unwrap().by[0];
         (by.exceeds_training, by.exceeds_interval) = (pairs, interval);
         assert!(summary(&a).contains("95% interval"));
         page(&a, &Pictures::default())
     };
-    assert!(said(0.621, [0.49, 0.75]).contains("not shown to differ"));
-    assert!(said(0.621, [0.49, 0.75]).contains("49% to 75%"));
-    assert!(said(0.7, [0.6, 0.8]).contains("They differ from"));
-    assert!(said(0.3, [0.2, 0.4]).contains("They differ from"));
-    assert!(said(0.52, [0.51, 0.53]).contains("differ a little"));
-    assert!(said(0.97, [0.9, 1.0]).contains("unlike"));
+    assert!(sentence(0.621, [0.49, 0.75]).contains("not shown to differ"));
+    assert!(sentence(0.621, [0.49, 0.75]).contains("49% to 75%"));
+    assert!(sentence(0.7, [0.6, 0.8]).contains("They differ from"));
+    assert!(sentence(0.3, [0.2, 0.4]).contains("They differ from"));
+    assert!(sentence(0.52, [0.51, 0.53]).contains("differ a little"));
+    assert!(sentence(0.97, [0.9, 1.0]).contains("unlike"));
     // of two measures, the one that shows a difference, though the other is further off
     let mut a = audit();
     let by = &mut a.score.as_mut().unwrap().by;
@@ -205,10 +205,10 @@ fn the_largest_of_estimates_is_an_interval() {
         r.dfil_interval = Some(largest);
     }
     let (page, text) = (page(&a, &Pictures::default()), summary(&a));
-    for said in [&page, &text] {
-        assert!(said.contains("0.123 to 0.766"), "{said}");
-        assert!(said.contains("which record has it is not known: 3 of 3 may"), "{said}");
-        assert!(!said.contains("0.252"), "an estimate without its interval");
+    for shown in [&page, &text] {
+        assert!(shown.contains("0.123 to 0.766"), "{shown}");
+        assert!(shown.contains("which record has it is not known: 3 of 3 may"), "{shown}");
+        assert!(!shown.contains("0.252"), "an estimate without its interval");
     }
     assert!(page.contains("0 to 0.0123") && page.contains("Largest estimates of dFIL"));
     assert!(!page.contains("The most exposed record of one step is number"));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::kinds::{attacked, balanced, found, released, stated};
+use common::kinds::{attacked, balanced, guessed, released, stated};
 use common::networks::{audit as network, informed, members, training};
 use common::{clinic, set_min_sd, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -59,7 +59,7 @@ proptest! {
 
     #[test]
     fn an_audit_is_never_calmer_than_its_numbers(
-        attribute in probability(), label in probability(), k in -3.0..3.0_f64, given in any::<bool>(),
+        attribute in probability(), label in probability(), k in -3.0..3.0_f64, distances in any::<bool>(),
         among in proptest::option::of((3..20_usize, probability())), left_out in any::<bool>()
     ) {
         let mut audit = clinic(60, 2);
@@ -67,7 +67,7 @@ proptest! {
         let sd = 14.2 * 10_f64.powf(k);
         set_min_sd(&mut audit, "age", sd);
         let local = if sd < 14.2 { 1.0 } else { 0.5 };
-        if given {
+        if distances {
             let mut tell = told(&[("age", attribute, false), ("dose", label, true)]);
             tell.attributes[0].among_all = among.map(|(levels, worst)| AmongAll { levels, worst });
             tell.left_out = if left_out { vec!["weight".into()] } else { vec![] };
@@ -75,9 +75,9 @@ proptest! {
         }
         let among = among.map_or(0.5, |(levels, worst)| of_guess(worst, 1.0 / levels as f64));
         // What η says of an attribute whose values were put in place is no number that the colour rests on.
-        let worst = if given { attribute.max(label).max(among) } else { local };
+        let worst = if distances { attribute.max(label).max(among) } else { local };
         never_calmer(&of_audit(&audit), &page(&audit), worst)?;
-        if !given || left_out {
+        if !distances || left_out {
             prop_assert_ne!(of_audit(&audit).colour, Colour::Green);
         }
     }
@@ -109,7 +109,7 @@ proptest! {
 
     #[test]
     fn guesses_are_never_calmer_than_bound_or_attack(mean in 0.4..1.0_f64, more in 0.0..1.0_f64, attack in 0.5..1.0_f64) {
-        let mut f = found();
+        let mut f = guessed();
         let worst = mean + more * (1.0 - mean);
         f.bounds[0].success = mean;
         f.bounds[0].worst = Some(leakscope_report::bound::Worst { success: worst, advantage: worst });

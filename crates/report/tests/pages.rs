@@ -57,7 +57,7 @@ fn every_page_says_whose_it_is() {
             | "texts"
             | "release for its owner"
             | "comparison" => true,
-            "bound" => found().data.is_some(),
+            "bound" => guessed().data.is_some(),
             "release" | "published release" | "account" | "reproduction" | "canary" | "index"
             | "shared audit" => false,
             other => panic!("{other}: is it for publication?"),
@@ -112,8 +112,8 @@ fn a_release_states_mechanism_loss_and_composition() {
 
 #[test]
 fn a_page_of_bounds_says_the_tightest_first_rounded_up_and_marks_what_was_observed() {
-    let found = found();
-    let page = bound_page(&found);
+    let answer = guessed();
+    let page = bound_page(&answer);
     safe(&page);
     assert!(page.contains("45.1%") && page.contains("chosen: 0.3"));
     assert!(page.find(">45.1%<").unwrap() < page.find(">60%<").unwrap());
@@ -122,11 +122,11 @@ fn a_page_of_bounds_says_the_tightest_first_rounded_up_and_marks_what_was_observ
             && page.contains("class=\"kind proved\"")
             && page.contains("kind observed")
     );
-    assert_eq!(found.figures[0].series[0].claim, Claim::Bound);
+    assert_eq!(answer.figures[0].series[0].claim, Claim::Bound);
     // Numbers without bound survive the JSON.
-    let back: SecretBounds = serde_json::from_str(&document(&found)).unwrap();
-    assert_eq!(back, found);
-    let only_curves = SecretBounds { bounds: vec![], said: vec![HOSTILE.into()], ..found };
+    let back: SecretBounds = serde_json::from_str(&document(&answer)).unwrap();
+    assert_eq!(back, answer);
+    let only_curves = SecretBounds { bounds: vec![], sentences: vec![HOSTILE.into()], ..answer };
     let page = bound_page(&only_curves);
     safe(&page);
     assert!(page.contains("In short"));
@@ -247,7 +247,7 @@ fn a_page_to_share_names_and_shows_no_record() {
     assert!(own.contains(SECRET));
     a.redact = true;
     shared("texts", leakscope_report::text_audit_page(&a, &words), own);
-    let mut f = found();
+    let mut f = guessed();
     if let Some(most) = f.data.as_mut().and_then(|d| d.most_exposed.as_mut()) {
         most.row = 987_654;
     }

@@ -99,18 +99,18 @@ fn a_page_that_was_changed_says_so() {
     for (name, html, file) in &pages {
         page.go(file);
         assert_eq!(page.eval("document.querySelectorAll('.edited').length"), 0, "{name}");
-        let mut changed = |what: &str, text: String| {
-            assert_ne!(&text, html, "{name}: {what}");
+        let mut changed = |subject: &str, text: String| {
+            assert_ne!(&text, html, "{name}: {subject}");
             std::fs::write(file, text).unwrap();
             page.go(file);
             assert_eq!(
                 page.eval("document.querySelectorAll('.edited[role=alert]').length"),
                 1,
-                "{name}: {what}"
+                "{name}: {subject}"
             );
             assert!(
                 page.text("body").starts_with("This page was changed after Leakscope wrote it."),
-                "{name}: {what}"
+                "{name}: {subject}"
             );
         };
         // A calmer headline, one digit, an attribute, a hidden card, the data of the script.

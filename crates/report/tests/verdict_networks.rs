@@ -138,14 +138,14 @@ fn a_canary_is_judged_where_an_attacker_may_gain_most() {
     for (success, colour) in
         [(0.004, Colour::Green), (0.178, Colour::Amber), (0.3, Colour::Amber), (0.9, Colour::Red)]
     {
-        let found = common::kinds::canary(success);
-        let v = leakscope_report::verdict::of_canary(&found);
+        let actual = common::kinds::canary(success);
+        let v = leakscope_report::verdict::of_canary(&actual);
         assert_eq!(v.colour, colour, "{}", v.text());
         assert!(v.text().starts_with("At σ = 0.3 and "), "{}", v.text());
         let shown = leakscope_report::format::share_at_most(success);
         assert!(v.text().contains(&format!("above {shown}; without the model it is 0.2%")), "{}", v.text());
         // page and terminal say the same
-        let text = leakscope_report::canary_summary(&found);
+        let text = leakscope_report::canary_summary(&actual);
         assert!(text.starts_with(&v.headline) && text.contains(&v.text()));
     }
     let calm = leakscope_report::verdict::of_canary(&common::kinds::canary(0.3)).text();

@@ -66,15 +66,15 @@ fn agree(name: &str, cases: &[Value], check: &str) {
     let opened = open(browser, &folder.join("profile"), &path);
     assert_eq!(complaint(&opened), None);
     let document = String::from_utf8_lossy(&opened.stdout);
-    let said = document.split("<body>").nth(1).unwrap_or_default().to_owned();
-    assert!(said.starts_with(&format!("{} cases, 0 bad", cases.len())), "{said}");
+    let body = document.split("<body>").nth(1).unwrap_or_default().to_owned();
+    assert!(body.starts_with(&format!("{} cases, 0 bad", cases.len())), "{body}");
     // Every colour was there.
-    let colours = said.split("colours ").nth(1).and_then(|s| s.split('.').next()).unwrap_or_default();
-    assert!(colours.split(' ').all(|n| n.parse::<u32>().is_ok_and(|n| n > 20)), "{said}");
+    let colours = body.split("colours ").nth(1).and_then(|s| s.split('.').next()).unwrap_or_default();
+    assert!(colours.split(' ').all(|n| n.parse::<u32>().is_ok_and(|n| n > 20)), "{body}");
 }
 
 /// What a decision says, for the script to compare with.
-fn said(d: &Decision) -> Value {
+fn decision_json(d: &Decision) -> Value {
     let grounds: Vec<Value> = d
         .grounds
         .iter()
@@ -170,7 +170,7 @@ fn the_script_decides_by_the_same_rules_on_thousands_of_facts() {
                     "label_estimated": number(label_estimated), "epsilon": number(epsilon), "left_out": number(left_out), "membership": number(membership),
                     "bounded": guess(facts.bounded), "observed": guess(facts.observed),
                 },
-                "says": said(&decide(&facts)),
+                "says": decision_json(&decide(&facts)),
             })
         })
         .collect();
@@ -238,10 +238,10 @@ fn drawn(dice: &mut Dice, base: &Audit) -> Audit {
         a.limits = vec![Limit { statistic: Statistic::Eta, limit, value, ok: value <= limit }];
     }
     if dice.one_in(6) {
-        let mut found = common::kinds::found();
+        let mut actual = common::kinds::guessed();
         let worst = 0.4 + 0.6 * dice.uniform();
-        found.bounds[0].worst = dice.one_in(2).then_some(Worst { success: worst, advantage: worst / 2.0 });
-        a.secret = Some(found);
+        actual.bounds[0].worst = dice.one_in(2).then_some(Worst { success: worst, advantage: worst / 2.0 });
+        a.secret = Some(actual);
     }
     a
 }
@@ -260,7 +260,7 @@ fn the_script_moves_thousands_of_audits_as_rust_does_and_never_calmer() {
             let verdict = of_audit(&audit_at(&audit, sigma, releases).unwrap());
             let decision = Decision { colour: verdict.colour, grounds: verdict.grounds, open: vec![] };
             cases.push(
-                json!({ "model": moving, "sigma": sigma, "releases": releases, "says": said(&decision) }),
+                json!({ "model": moving, "sigma": sigma, "releases": releases, "says": decision_json(&decision) }),
             );
         }
     }

@@ -87,7 +87,7 @@ pub(crate) fn check_reading(
     match (kind, reading) {
         (Err(type_name), _) => Err(Error::UnsupportedType { path, column, type_name: type_name.clone() }),
         (Ok(Kind::Category), Reading::Number) => {
-            Err(Error::KindsDiffer { path, column, found: data_type.to_string() })
+            Err(Error::KindsDiffer { path, column, actual: data_type.to_string() })
         }
         (Ok(_), _) => Ok(()),
     }

@@ -67,3 +67,32 @@ pub(crate) fn is_numbered(name: &str, prefix: &str, suffix: &str) -> bool {
     let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
+
+/// What a column is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// An attribute that the model reads.
+    Feature,
+    /// What is predicted.
+    Target,
+    /// Whose record a row is.
+    Id,
+    /// Weights of records.
+    Weights,
+    /// The group of a record.
+    Group,
+}
+
+impl Role {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Feature => "feature",
+            Self::Target => "target",
+            Self::Id => "id",
+            Self::Weights => "weights",
+            Self::Group => "group",
+        }
+    }
+}

@@ -347,7 +347,7 @@ impl CsvFile {
         {
             return Err(odd);
         }
-        Err(Error::Fields { place: self.place(row), found: record.len(), expected: self.header.len() })
+        Err(Error::Fields { place: self.place(row), actual: record.len(), expected: self.header.len() })
     }
 
     /// What is wrong with a first line that the two after it agree to be unlike: a title, or a remark, above the table.

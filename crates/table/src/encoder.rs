@@ -1,9 +1,9 @@
 //! Batches of raw columns to blocks of encoded rows.
 
 use crate::batch::{Batch, Cells, MISSING};
+use crate::column::Role;
 use crate::encoding::Missing;
 use crate::error::TargetError;
-use crate::layout::Role;
 use crate::place::Place;
 use crate::plan::{NumberStep, Plan, Subset, TargetStep};
 use crate::table::Table;
@@ -103,7 +103,7 @@ impl<'a> Encoder<'a> {
                     |place, column, value| TargetError::NotPositive { place, column, value },
                 )?;
             }
-            _ => {}
+            (TargetStep::Absent | TargetStep::Number { .. }, Some(_)) | (_, None) => {}
         }
         if let (Some(levels), Some(cell)) = (&plan.groups, plan.layout.group) {
             self.translate(batch, cell, (levels, None), others + 1)?;

@@ -1,7 +1,7 @@
 //! How the columns of a table become the columns of a model: plain data, made by
 //! [`Encoding::fit`](crate::Encoding::fit).
 
-use crate::column::{Kind, Origin};
+use crate::column::{Kind, Origin, Role};
 use crate::dates::{self, DateOrder};
 use crate::duplicates::EqualRows;
 use crate::holdout::Holdout;
@@ -327,8 +327,8 @@ pub struct ColumnProfile {
     pub name: String,
     /// What it was read as.
     pub kind: Kind,
-    /// What it is for: `feature`, `target`, `id`, `weights` or `group`.
-    pub role: String,
+    /// What it is for.
+    pub role: Role,
     /// Training values that are there.
     pub count: u64,
     /// Missing values in all rows read, held-out ones included.

@@ -213,12 +213,12 @@ pub enum Error {
         delimiter: char,
     },
     /// A row has more or fewer fields than the header.
-    #[error("{place}: {found} fields, but the header has {expected}: check the delimiter and the quoting")]
+    #[error("{place}: {actual} fields, but the header has {expected}: check the delimiter and the quoting")]
     Fields {
         /// Where.
         place: Place,
         /// Fields of the row.
-        found: usize,
+        actual: usize,
         /// Columns of the header.
         expected: usize,
     },
@@ -250,7 +250,7 @@ pub enum Error {
     },
     /// The columns of a table in memory differ in length.
     #[error(
-        "{}: column `{column}` has {found} values, but `{first}` has {expected}: every column needs one value a row",
+        "{}: column `{column}` has {actual} values, but `{first}` has {expected}: every column needs one value a row",
         path.display()
     )]
     Lengths {
@@ -259,7 +259,7 @@ pub enum Error {
         /// The column that is longer or shorter.
         column: String,
         /// Its length.
-        found: usize,
+        actual: usize,
         /// The first column.
         first: String,
         /// The length of that.
@@ -283,7 +283,7 @@ pub enum Error {
     },
     /// A column holds numbers in one file and text in another.
     #[error(
-        "{}: column `{column}` is {found}, but numbers are expected there: convert it, \
+        "{}: column `{column}` is {actual}, but numbers are expected there: convert it, \
          or name it with ⟨categorical={column}⟩",
         path.display()
     )]
@@ -293,7 +293,7 @@ pub enum Error {
         /// The column.
         column: String,
         /// Its type in this file.
-        found: String,
+        actual: String,
     },
     /// A column is written in one way in one file and in another elsewhere.
     #[error(
@@ -600,12 +600,12 @@ pub enum Error {
         message: String,
     },
     /// A record has another number of values than the file has columns.
-    #[error("a record has {found} {what}, the file has {expected} such columns")]
+    #[error("a record has {actual} {subject}, the file has {expected} such columns")]
     RecordShape {
         /// Which columns.
-        what: &'static str,
+        subject: &'static str,
         /// Values of the record.
-        found: usize,
+        actual: usize,
         /// Columns of the file.
         expected: usize,
     },

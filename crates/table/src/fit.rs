@@ -4,7 +4,7 @@ mod target;
 
 use crate::away::AwayRows;
 use crate::batch::Reading;
-use crate::column::{Kind, Origin, Roles};
+use crate::column::{Kind, Origin, Role, Roles};
 use crate::duplicates::EqualRows;
 use crate::encoder::Encoder;
 use crate::encoding::{
@@ -12,7 +12,7 @@ use crate::encoding::{
     TargetCoding,
 };
 use crate::hooks::{Hooks, Stage};
-use crate::layout::{Layout, Role};
+use crate::layout::Layout;
 use crate::notation::{Decimal, Notation, Sample, Verdict};
 use crate::plan::{Plan, Subset};
 use crate::profile::{Column, Profile, Profiling};
@@ -545,7 +545,7 @@ fn column_profile(name: &str, role: Role, kind: Kind, c: &Column) -> ColumnProfi
     ColumnProfile {
         name: name.into(),
         kind,
-        role: role.name().into(),
+        role,
         count: c.numbers.count + c.levels.values().sum::<u64>(),
         missing: c.missing,
         mean: some(c.numbers.mean()),

@@ -1,36 +1,13 @@
 //! Which columns a pass reads, in which order, and what each is for.
 
 use crate::batch::{Reading, Want};
-use crate::column::Roles;
-use crate::column::{Kind, stands_for_none};
+use crate::column::{Kind, Role, Roles, stands_for_none};
 use crate::encoding::{Encoding, Guess};
 use crate::notation::Notation;
 use crate::public::{Facts, NO_FACTS};
 use crate::remark::Remark;
 use crate::table::Table;
 use crate::{Error, OddCells, Result};
-
-/// What a cell column of a batch is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    Feature,
-    Target,
-    Id,
-    Weights,
-    Group,
-}
-
-impl Role {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Feature => "feature",
-            Self::Target => "target",
-            Self::Id => "id",
-            Self::Weights => "weights",
-            Self::Group => "group",
-        }
-    }
-}
 
 /// The cell columns of every batch of a pass: the features first, then what else is there.
 #[derive(Debug, Clone, Default)]
@@ -105,25 +82,7 @@ impl Layout {
         let categorical = all("categorical", &roles.categorical)?;
 
         let singles = [("target", Some(target)), ("id", id), ("weights", weights)];
-        let conflict = |column: usize, first, second| {
-            Err(Error::RoleConflict { column: table.columns()[column].name.clone(), first, second })
-        };
-        for (i, (first, column)) in singles.iter().enumerate() {
-            let Some(column) = *column else { continue };
-            for (second, other) in &singles[i + 1..] {
-                if *other == Some(column) {
-                    return conflict(column, first, second);
-                }
-            }
-            if drop.contains(&column) {
-                return conflict(column, first, "drop");
-            }
-        }
-        if let Some(w) = weights
-            && categorical.contains(&w)
-        {
-            return conflict(w, "weights", "categorical");
-        }
+        no_conflicts(table, singles, &drop, &categorical)?;
         let mut layout = Self::default();
         let mut push = |column: usize, reading, role| {
             layout.wants.push(Want { column, reading });
@@ -144,26 +103,8 @@ impl Layout {
         let unassigned = (0..table.columns().len()).filter(|c| !role_of_its_own(c));
         let (left_out, features): (Vec<usize>, Vec<usize>) = unassigned.partition(index);
         let used = features.iter().chain([&target]).chain(&weights);
-        // One cell of text must not turn a column of numbers into one with a level for every number.
-        for &c in used.clone().filter(|c| !categorical.contains(c)) {
-            if let Some((place, value)) = table.comma_cell(c) {
-                let column = table.columns()[c].name.clone();
-                return Err(Error::DecimalComma { place, column, value: value.into() });
-            }
-            if let Some((place, value)) = table.odd_cell(c) {
-                let column = table.columns()[c].name.clone();
-                // All of them at once: whoever declares one missing would meet the next.
-                let is_odd = |c: &usize| !categorical.contains(c) && table.odd_cell(*c).is_some();
-                let odd: Vec<usize> = used.clone().copied().filter(is_odd).collect();
-                let mut texts: Vec<String> = odd.iter().flat_map(|c| table.texts(*c)).collect();
-                texts.sort();
-                texts.dedup();
-                let names = odd.iter().filter(|o| **o != c).map(|o| table.columns()[*o].name.clone());
-                let (others, value) = (names.collect(), value.into());
-                let all = Box::new(OddCells { texts, others });
-                return Err(Error::TextInNumber { place, column, value, all });
-            }
-        }
+        let as_numbers: Vec<usize> = used.clone().copied().filter(|c| !categorical.contains(c)).collect();
+        no_text_among_numbers(table, &as_numbers)?;
         if let Some(w) = weights
             && table.columns()[w].kind == Kind::Category
         {
@@ -227,6 +168,56 @@ impl Layout {
         let group = optional(encoding.group.as_ref().map(|g| &g.name), Reading::Level, Role::Group)?;
         Ok(Self { features: encoding.attributes.len(), target, id, weights, group, ..layout })
     }
+}
+
+/// Refuses a column with two roles that exclude one another.
+fn no_conflicts(
+    table: &Table,
+    singles: [(&'static str, Option<usize>); 3],
+    drop: &[usize],
+    categorical: &[usize],
+) -> Result<()> {
+    let conflict = |column: usize, first, second| {
+        Err(Error::RoleConflict { column: table.columns()[column].name.clone(), first, second })
+    };
+    for (i, (first, column)) in singles.iter().enumerate() {
+        let Some(column) = *column else { continue };
+        for (second, other) in &singles[i + 1..] {
+            if *other == Some(column) {
+                return conflict(column, first, second);
+            }
+        }
+        if drop.contains(&column) {
+            return conflict(column, first, "drop");
+        }
+    }
+    match singles[2] {
+        (weights, Some(w)) if categorical.contains(&w) => conflict(w, weights, "categorical"),
+        (_, Some(_) | None) => Ok(()),
+    }
+}
+
+/// Refuses cells of text in columns of numbers: one of them must not turn a column into one with a level for every number.
+fn no_text_among_numbers(table: &Table, columns: &[usize]) -> Result<()> {
+    for &c in columns {
+        if let Some((place, value)) = table.comma_cell(c) {
+            let column = table.columns()[c].name.clone();
+            return Err(Error::DecimalComma { place, column, value: value.into() });
+        }
+        if let Some((place, value)) = table.odd_cell(c) {
+            let column = table.columns()[c].name.clone();
+            // All of them at once: whoever declares one missing would meet the next.
+            let odd: Vec<usize> = columns.iter().copied().filter(|c| table.odd_cell(*c).is_some()).collect();
+            let mut texts: Vec<String> = odd.iter().flat_map(|c| table.texts(*c)).collect();
+            texts.sort();
+            texts.dedup();
+            let names = odd.iter().filter(|o| **o != c).map(|o| table.columns()[*o].name.clone());
+            let (others, value) = (names.collect(), value.into());
+            let all = Box::new(OddCells { texts, others });
+            return Err(Error::TextInNumber { place, column, value, all });
+        }
+    }
+    Ok(())
 }
 
 /// What is guessed about columns before their rows are read.

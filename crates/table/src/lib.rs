@@ -73,7 +73,7 @@ mod words;
 
 pub use answer::{RunPass, answer, answer_part};
 pub use away::AwayRows;
-pub use column::{ColumnSchema, Kind, Origin, Roles};
+pub use column::{ColumnSchema, Kind, Origin, Role, Roles};
 pub use content::{TextEncoding, read_once, standard_input};
 pub use dataset::{CACHE_BYTES, Dataset, DatasetOptions, Labels, RowCount};
 pub use dates::DateOrder;

@@ -200,8 +200,8 @@ impl SentPart {
     }
 }
 
-fn unreadable(what: &'static str, problem: impl fmt::Display) -> Error {
-    Error::Core(leakscope_core::Error::Bytes { what, damage: Damage::Content(problem.to_string()) })
+fn unreadable(subject: &'static str, problem: impl fmt::Display) -> Error {
+    Error::Core(leakscope_core::Error::Bytes { subject, damage: Damage::Content(problem.to_string()) })
 }
 
 /// What a machine found in a split.
@@ -267,11 +267,11 @@ impl Away {
             }
             Answers::Parts(parts) => parts,
         };
-        let (found, expected) = (parts.len(), self.splits.splits.len());
-        if found != expected {
-            return Err(unreadable(ANSWER, format_args!("there are {found} for {expected} parts")));
+        let (actual, expected) = (parts.len(), self.splits.splits.len());
+        if actual != expected {
+            return Err(unreadable(ANSWER, format_args!("there are {actual} for {expected} parts")));
         }
-        let (mut states, mut rows) = (Vec::with_capacity(found), 0);
+        let (mut states, mut rows) = (Vec::with_capacity(actual), 0);
         for (at, bytes) in parts.iter().enumerate() {
             let (of_part, state) = state_of(work, &self.splits, at, bytes)?;
             rows += of_part;

@@ -72,11 +72,11 @@ impl Memory {
         let Some(rows) = columns.first().map(|(_, c)| c.rows()) else {
             return Err(Error::EmptyFile { path });
         };
-        if let Some((column, found)) = columns.iter().find(|(_, c)| c.rows() != rows) {
+        if let Some((column, actual)) = columns.iter().find(|(_, c)| c.rows() != rows) {
             return Err(Error::Lengths {
                 path,
                 column: column.clone(),
-                found: found.rows(),
+                actual: actual.rows(),
                 first: columns[0].0.clone(),
                 expected: rows,
             });

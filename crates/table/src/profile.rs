@@ -1,12 +1,12 @@
 //! The first pass: ranges, means, levels, missing values and duplicate ids of every used column.
 
 use crate::batch::{Batch, Cells, Levels, MISSING, Reading, Want};
-use crate::column::Roles;
+use crate::column::{Role, Roles};
 use crate::duplicates::{self, EqualRows, RowHashes, hash_text};
 use crate::encoding::{EncodeOptions, Missing, TargetKind};
 use crate::error::TargetError;
 use crate::hooks::{Hooks, Stage};
-use crate::layout::{Layout, Role, block_rows};
+use crate::layout::{Layout, block_rows};
 use crate::machines::{Away, Kind as WorkKind, Work};
 use crate::moments::{Distinct, FEW, Moments};
 use crate::schema::SchemaError;
@@ -133,7 +133,7 @@ pub(crate) struct ProfileTask {
 const KIND: &str = "the profile of a table";
 
 fn damaged(content: String) -> Error {
-    Error::Core(leakscope_core::Error::Bytes { what: KIND, damage: Damage::Content(content) })
+    Error::Core(leakscope_core::Error::Bytes { subject: KIND, damage: Damage::Content(content) })
 }
 
 impl Profiling {
@@ -511,7 +511,7 @@ fn too_many(layout: &Layout, i: usize, names: &[Box<str>]) -> Error {
         let mut first_names: Vec<String> =
             names.iter().take(FEW).map(|n| crate::words::truncated(n)).collect();
         first_names.sort();
-        return TargetError::ManyClasses { column, found: first_names, more: true }.into();
+        return TargetError::ManyClasses { column, classes: first_names, more: true }.into();
     }
     Error::TooManyLevels { column, limit: MAX_LEVELS }
 }

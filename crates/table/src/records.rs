@@ -147,8 +147,8 @@ impl RecordsPart {
 
     /// Adds a record. A number that is NaN is written as missing.
     pub fn push(&mut self, id: &str, texts: &[&str], numbers: &[f64]) -> Result<()> {
-        let check = |what, found, expected| {
-            if found == expected { Ok(()) } else { Err(Error::RecordShape { what, found, expected }) }
+        let check = |subject, actual, expected| {
+            if actual == expected { Ok(()) } else { Err(Error::RecordShape { subject, actual, expected }) }
         };
         check("texts", texts.len(), self.rows.texts.len())?;
         check("numbers", numbers.len(), self.rows.numbers.len())?;

@@ -315,11 +315,11 @@ fn groups_weights_and_ids_ride_along() {
     };
     let encoding = fit(&table, &roles, &EncodeOptions::default()).unwrap();
     assert_eq!(encoding.columns(), ["x", "sex=f", "(intercept)"]);
-    let found = content(&dataset(&table, &encoding, Subset::Training));
-    assert_eq!(found.ids, ["p1", "p2", "p3"]);
-    assert_eq!(found.group, [0, 1, 0]);
+    let actual = content(&dataset(&table, &encoding, Subset::Training));
+    assert_eq!(actual.ids, ["p1", "p2", "p3"]);
+    assert_eq!(actual.group, [0, 1, 0]);
     // Divided by their mean, 7/6.
-    close(&found.weight, &[6.0 / 7.0, 3.0 / 7.0, 12.0 / 7.0], 1e-15);
+    close(&actual.weight, &[6.0 / 7.0, 3.0 / 7.0, 12.0 / 7.0], 1e-15);
     let group = encoding.group.as_ref().unwrap();
     assert_eq!(
         (group.levels.as_slice(), group.counts.as_slice()),
@@ -341,15 +341,15 @@ fn missing_values_are_dropped_or_filled_in() {
     let drop = fit(&table, &roles("y"), &options(Missing::Drop)).unwrap();
     assert_eq!((drop.rows_read, drop.rows_dropped, drop.rows_training), (5, 3, 2));
     for data in [dataset(&table, &drop, Subset::Training), streamed(&table, &drop, Subset::Training)] {
-        let found = content(&data);
-        assert_eq!(found.x, [1.0, 0.0, 7.0, 1.0]);
-        assert_eq!(found.ids, ["1", "5"]);
+        let actual = content(&data);
+        assert_eq!(actual.x, [1.0, 0.0, 7.0, 1.0]);
+        assert_eq!(actual.ids, ["1", "5"]);
         assert_eq!((data.len(), data.rows_dropped()), (2, 3));
     }
     let mean = fit(&table, &roles("y"), &options(Missing::Mean)).unwrap();
     // The mean of 1, 4, 7 is 4; a and b are equally frequent, so the first stands in.
-    let found = content(&dataset(&table, &mean, Subset::Training));
-    assert_eq!(found.x, [1.0, 0.0, 4.0, 1.0, 4.0, 1.0, 4.0, 0.0, 7.0, 1.0]);
+    let actual = content(&dataset(&table, &mean, Subset::Training));
+    assert_eq!(actual.x, [1.0, 0.0, 4.0, 1.0, 4.0, 1.0, 4.0, 0.0, 7.0, 1.0]);
     assert_eq!(mean.profile[0].missing, 2);
     assert_eq!(mean.profile[1].levels, [("a".to_string(), 2), ("b".to_string(), 2)]);
 }
@@ -411,9 +411,9 @@ fn another_table_is_encoded_by_name() {
     let options = DatasetOptions { allow_missing_target: true, ..Default::default() };
     let data = Dataset::with_options(&score, &encoding, Subset::All, options, &hooks).unwrap();
     assert!(!data.has_target());
-    let found = content(&data);
-    close(&found.x[..4], &STANDARD[2], 1e-15);
-    assert_eq!(found.y, [0.0]);
+    let actual = content(&data);
+    close(&actual.x[..4], &STANDARD[2], 1e-15);
+    assert_eq!(actual.y, [0.0]);
     let unseen =
         open(&folder.write("unseen.csv", "race,dose,age,y\nblack,0.5,27,1\ngreen,1,30,1\n")).unwrap();
     let error = Dataset::new(&unseen, &encoding, Subset::All, &hooks).unwrap_err();

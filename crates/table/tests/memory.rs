@@ -31,12 +31,12 @@ fn encoded(
     let (mut blocks, mut positions) = (vec![], vec![]);
     rows.fold_labelled(
         Vec::new,
-        |found, block, labels| {
-            found.push((block.clone(), labels.positions.clone()));
+        |actual, block, labels| {
+            actual.push((block.clone(), labels.positions.clone()));
             Ok(())
         },
-        |found: Vec<(Block, Vec<u64>)>| {
-            for (block, at) in found {
+        |actual: Vec<(Block, Vec<u64>)>| {
+            for (block, at) in actual {
                 blocks.push(block);
                 positions.extend(at);
             }

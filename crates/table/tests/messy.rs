@@ -43,11 +43,14 @@ fn identifiers_and_row_numbers_are_left_out_and_said() {
     let (encoding, content) = read(&table, &roles("y"), &EncodeOptions { missing: Missing::Drop, ..plain() });
     assert_eq!(names(&encoding), ["city", "x"]);
     assert_eq!((content.y.len(), encoding.rows_dropped), (60, 0));
-    let said: Vec<(Option<&str>, String)> =
+    let remarks: Vec<(Option<&str>, String)> =
         encoding.remarks.iter().map(|r| (r.column(), r.to_string())).collect();
     for column in ["unnamed_1", "Unnamed: 3", "__index_level_0__", "email", "note"] {
-        let of: Vec<&String> = said.iter().filter(|(c, _)| *c == Some(column)).map(|(_, t)| t).collect();
-        assert!(of.len() == 1 && of[0].contains(column) && of[0].contains("left out"), "{column}: {said:?}");
+        let of: Vec<&String> = remarks.iter().filter(|(c, _)| *c == Some(column)).map(|(_, t)| t).collect();
+        assert!(
+            of.len() == 1 && of[0].contains(column) && of[0].contains("left out"),
+            "{column}: {remarks:?}"
+        );
     }
     assert!(encoding.remarks.contains(&Remark::Identifier {
         column: "email".into(),

@@ -124,9 +124,9 @@ fn csv_is_read_in_splits() {
     let options = EncodeOptions { scale: Scale::None, ..Default::default() };
     let encoding = fit(&table, &by, &options).unwrap();
     assert_eq!(encoding.attributes[1].levels, ["a\nb0", "a\nb1", "a\nb2"]);
-    let found = content(&streamed(&table, &encoding, Subset::Training));
-    assert!(found.ids.iter().enumerate().all(|(i, id)| id.parse() == Ok(i)));
-    assert!(found.x.chunks(4).enumerate().all(|(i, r)| r[0] == (i % 1000) as f64));
+    let actual = content(&streamed(&table, &encoding, Subset::Training));
+    assert!(actual.ids.iter().enumerate().all(|(i, id)| id.parse() == Ok(i)));
+    assert!(actual.x.chunks(4).enumerate().all(|(i, r)| r[0] == (i % 1000) as f64));
     assert_eq!((encoding.attributes[0].mean, encoding.rows_read), (499.5, n));
 }
 

@@ -251,7 +251,7 @@ fn broken_files_say_what_is_wrong() {
     assert!(matches!(error("latin.csv", b"caf\xe9,y\na,2\n"), Error::NotUtf8 { row: 0, .. }));
     assert!(matches!(error("latin2.csv", b"c,y\na,1\ncaf\xe9,2\n"), Error::NotUtf8 { row: 2, .. }));
     let fields = error("fields.csv", b"x,y\n1,2\n1,2,3\n");
-    assert!(matches!(&fields, Error::Fields { place, found: 3, expected: 2 } if place.row == 2));
+    assert!(matches!(&fields, Error::Fields { place, actual: 3, expected: 2 } if place.row == 2));
     // A title above the table, as in the test file of UCI's Adult.
     for title in ["|1x3 Cross validator", "people of 2024"] {
         for no_header in [false, true] {
@@ -266,7 +266,7 @@ fn broken_files_say_what_is_wrong() {
         }
     }
     let fields = error("fields.csv", b"x,y\n1,2,3\n1,2\n");
-    assert!(matches!(&fields, Error::Fields { place, found: 3, expected: 2 } if place.row == 1), "{fields}");
+    assert!(matches!(&fields, Error::Fields { place, actual: 3, expected: 2 } if place.row == 1), "{fields}");
     assert!(
         matches!(error("twice.csv", b"x,y,x\n1,2,3\n"), Error::DuplicateColumn { column, .. } if column == "x")
     );
@@ -427,12 +427,12 @@ fn targets_are_checked() {
     );
     assert!(matches!(error("one", number, None), Error::Target(TargetError::OneClass { .. })));
     assert!(
-        matches!(error("three", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { found, more: false, .. })
-        if found == ["p", "q", "r"])
+        matches!(error("three", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { classes, more: false, .. })
+        if classes == ["p", "q", "r"])
     );
     assert!(
-        matches!(error("neg", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { found, .. })
-        if found == ["-2", "1", "3"])
+        matches!(error("neg", TargetKind::TwoClass01, None), Error::Target(TargetError::ManyClasses { classes, .. })
+        if classes == ["-2", "1", "3"])
     );
     assert!(matches!(error("three", number, None), Error::Target(TargetError::TextTarget { .. })));
     assert!(matches!(
@@ -460,8 +460,8 @@ fn targets_are_checked() {
     let remarked = |text: String| {
         let path = folder.write("few.csv", text);
         let options = EncodeOptions { target: number, ..plain() };
-        let found = fit(&open(&path).unwrap(), &roles("y"), &options).unwrap();
-        found.remarks.iter().any(|r| matches!(r, Remark::FewValues { values: 3, .. }))
+        let actual = fit(&open(&path).unwrap(), &roles("y"), &options).unwrap();
+        actual.remarks.iter().any(|r| matches!(r, Remark::FewValues { values: 3, .. }))
     };
     assert!(remarked(column(&|i| (i % 3) as f64, 30)));
     assert!(!remarked(column(&|i| (i % 3) as f64, 6)));

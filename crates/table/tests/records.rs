@@ -156,8 +156,8 @@ fn what_cannot_be_written_is_said() {
     assert!(matches!(&error, Error::Write { path, .. } if *path == nowhere));
     let writer = RecordsWriter::create(&folder.path().join("r.csv"), RecordsFormat::Csv, schema()).unwrap();
     let mut part = writer.parts().part();
-    assert!(matches!(part.push("a", &[], &[1.0, 2.0]), Err(Error::RecordShape { what: "texts", .. })));
-    assert!(matches!(part.push("a", &["x"], &[1.0]), Err(Error::RecordShape { what: "numbers", .. })));
+    assert!(matches!(part.push("a", &[], &[1.0, 2.0]), Err(Error::RecordShape { subject: "texts", .. })));
+    assert!(matches!(part.push("a", &["x"], &[1.0]), Err(Error::RecordShape { subject: "numbers", .. })));
     assert!(part.is_empty());
 }
 

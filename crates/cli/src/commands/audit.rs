@@ -3,7 +3,7 @@
 use super::columns::columns;
 use super::noise_args::ShapeArgs;
 use super::release_line::release_line;
-use super::run_args::RedactArgs;
+use super::run_args::{RedactArgs, of_model};
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
 use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
@@ -223,22 +223,6 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         if files.is_empty() { Ok(None) } else { t.read_options(files).map(Some) }
     };
     Ok(Request {
-        read: t.read_options(&t.files)?,
-        roles: t.roles(),
-        one_hot: t.columns.one_hot,
-        scale: t.columns.scale,
-        pca: t.columns.pca,
-        missing: t.columns.missing,
-        positive: t.columns.positive.clone(),
-        public: t.columns.public.public()?,
-        min_level_count: t.columns.public.min_level_count,
-        two_class_coded: true,
-        family: args.model.kind()?,
-        max_classes: args.model.max_classes,
-        l2: args.model.l2,
-        intercept: !args.model.no_intercept,
-        intercept_share: 0.0,
-        read_off_elsewhere: false,
         coefficients: args.coefficients.as_deref().map(read_coefficients).transpose()?,
         noise,
         releases: args.releases,
@@ -256,6 +240,7 @@ pub(crate) fn request(args: &Args) -> Result<Request> {
         tell_budget: tell_budget(&args.tell_budget)?,
         scaling: args.scaling,
         redact: args.output.redact.redact,
+        ..of_model(t, &args.model)?
     })
 }
 

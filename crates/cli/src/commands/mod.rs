@@ -28,6 +28,7 @@ mod run_args;
 mod schema;
 mod table_args;
 mod text;
+pub(crate) mod training_args;
 mod withdraw;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -63,31 +63,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     args.run.start()?;
     let chosen = papers::chosen(name)?;
-    let origin = match &args.data {
-        Some(path) if !path.is_dir() => {
-            return Err(Failure::option(
-                "data",
-                format!("{} is no folder: name the one with the data", path.display()),
-            ));
-        }
-        Some(path) => Origin::Folder(path),
-        None if args.synthetic => Origin::Synthetic,
-        None => match chosen.iter().find(|e| !e.needs.is_empty()) {
-            Some(e) => {
-                let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
-                return Err(Failure::option(
-                    "data",
-                    format!(
-                        "{} needs {}: name the folder with the data (`leakscope data list` tells where they are \
-                         published), or try ⟨synthetic⟩, which needs none",
-                        e.name,
-                        needs.join(" and ")
-                    ),
-                ));
-            }
-            None => Origin::Nowhere,
-        },
-    };
+    let origin = origin(args, &chosen)?;
     let open = |folder: PathBuf| Folder::open(&folder, RecordsFormat::Csv);
     let folders: Vec<Option<Folder>> = chosen
         .iter()
@@ -134,6 +110,35 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     args.run.show("", "", &index);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where the data come from.
+fn origin<'a>(args: &'a Args, chosen: &[&papers::Experiment]) -> Result<Origin<'a>> {
+    Ok(match &args.data {
+        Some(path) if !path.is_dir() => {
+            return Err(Failure::option(
+                "data",
+                format!("{} is no folder: name the one with the data", path.display()),
+            ));
+        }
+        Some(path) => Origin::Folder(path),
+        None if args.synthetic => Origin::Synthetic,
+        None => match chosen.iter().find(|e| !e.needs.is_empty()) {
+            Some(e) => {
+                let needs: Vec<&str> = e.needs.iter().map(|s| s.folder()).collect();
+                return Err(Failure::option(
+                    "data",
+                    format!(
+                        "{} needs {}: name the folder with the data (`leakscope data list` tells where they are \
+                         published), or try ⟨synthetic⟩, which needs none",
+                        e.name,
+                        needs.join(" and ")
+                    ),
+                ));
+            }
+            None => Origin::Nowhere,
+        },
+    })
 }
 
 fn list(args: &Args) -> Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! Options that every command on a model has besides those of the table: rows to test on, and where results go.
 
 use super::table_args::{ModelArgs, TableArgs};
-use leakscope::audit::{Noise, Request};
+use leakscope::audit::Request;
 use leakscope::output::Folder;
 use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result};
@@ -98,13 +98,8 @@ impl OutArgs {
     }
 }
 
-/// A request for the model of these arguments.
-pub(crate) fn request(
-    t: &TableArgs,
-    model: &ModelArgs,
-    test: &TestArgs,
-    seed: Option<u64>,
-) -> Result<Request> {
+/// What a request says of the table and the model.
+pub(crate) fn of_model(t: &TableArgs, model: &ModelArgs) -> Result<Request> {
     Ok(Request {
         read: t.read_options(&t.files)?,
         roles: t.roles(),
@@ -115,23 +110,26 @@ pub(crate) fn request(
         positive: t.columns.positive.clone(),
         public: t.columns.public.public()?,
         min_level_count: t.columns.public.min_level_count,
-        two_class_coded: true,
         family: model.kind()?,
         max_classes: model.max_classes,
         l2: model.l2,
         intercept: !model.no_intercept,
-        coefficients: None,
-        noise: Noise::Default,
-        releases: 1,
+        ..Request::default()
+    })
+}
+
+/// A request for the model of these arguments.
+pub(crate) fn request(
+    t: &TableArgs,
+    model: &ModelArgs,
+    test: &TestArgs,
+    seed: Option<u64>,
+) -> Result<Request> {
+    Ok(Request {
         label_secret: test.label == Label::Secret,
         test: if test.test.is_empty() { None } else { Some(t.read_options(&test.test)?) },
         holdout: test.holdout,
         seed,
-        score: None,
-        prior_sd: vec![],
-        units: vec![],
-        limits: vec![],
-        secret: None,
-        ..Request::default()
+        ..of_model(t, model)?
     })
 }

@@ -135,9 +135,9 @@ fn a_secret_label_has_leakage_of_its_own() {
             table[i][dose] = (table[i][dose].parse::<f64>().unwrap() + h).to_string();
         }
         folder.write("moved.csv", text(&table, ","));
-        let found =
+        let actual =
             folder.run(&format!("audit moved.csv {BASE} --l2 0.01 --scale none --json")).expect(0).json();
-        found["model"]["coefficients"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).collect()
+        actual["model"]["coefficients"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).collect()
     };
     let before = coefficients(None);
     let eta = |i: usize| {

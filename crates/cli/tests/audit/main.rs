@@ -22,8 +22,8 @@ fn with_patients(rows: usize) -> Folder {
 }
 
 /// Fails where two audits differ by more than rounding.
-fn assert_same(found: &Value, expected: &Value, path: &str) {
-    match (found, expected) {
+fn assert_same(actual: &Value, expected: &Value, path: &str) {
+    match (actual, expected) {
         (Value::Object(a), Value::Object(b)) => {
             assert!(a.keys().eq(b.keys()), "{path}");
             // The gradient is what rounding left of zero.
@@ -43,7 +43,7 @@ fn assert_same(found: &Value, expected: &Value, path: &str) {
         (Value::Number(a), Value::Number(b)) => {
             assert_close(a.as_f64().unwrap(), b.as_f64().unwrap(), 1e-9, path);
         }
-        _ => assert_eq!(found, expected, "{path}"),
+        _ => assert_eq!(actual, expected, "{path}"),
     }
 }
 
@@ -158,16 +158,19 @@ fn columns_are_listed_with_their_roles_and_types() {
     let line = "audit patients.csv --target high --id patient --weights w --drop count,dose --model logistic --group \
                 race --l2 0.01 --categorical age";
     let run = folder.run(&line.replace("--categorical age", "")).expect(0);
-    let said: String = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let listing: String = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.starts_with(
+        listing.starts_with(
             "columns: numbers age, height, weight; categories race (3 levels), amiodarone (2 levels), \
              enzyme_inducer (2 levels), cyp2c9 (4 levels), vkorc1 (3 levels); target high (no = 0, yes = 1); \
              groups race (3); weights w; id patient; left out count, dose"
         ),
-        "{said}"
+        "{listing}"
     );
-    assert!(said.ends_with("--out DIR keeps the report, the audit as JSON and a table of records"), "{said}");
+    assert!(
+        listing.ends_with("--out DIR keeps the report, the audit as JSON and a table of records"),
+        "{listing}"
+    );
     assert!(run.stdout.ends_with('\n'));
     assert_eq!(folder.run(&format!("{line} --quiet")).expect(0).stderr, "");
     let audit = folder.run(&format!("{line} --json")).expect(0).json();
@@ -197,9 +200,9 @@ fn a_target_fixes_the_noise() {
     let unit = audit("");
     for statistic in ["max", "mean", "p99"] {
         let met = audit(&format!("--target-eta 0.25 --statistic {statistic}"));
-        let found = number(&met, &format!("/records/eta/{statistic}"));
-        assert_close(found, 0.25, 1e-11, statistic);
-        assert!(found <= 0.25, "{statistic} must be met: {found}");
+        let actual = number(&met, &format!("/records/eta/{statistic}"));
+        assert_close(actual, 0.25, 1e-11, statistic);
+        assert!(actual <= 0.25, "{statistic} must be met: {actual}");
         // η is proportional to 1/σ.
         let sigma = number(&unit, &format!("/records/eta/{statistic}")) / 0.25;
         assert_close(number(&met, "/sigma"), sigma, 1e-11, statistic);
@@ -207,8 +210,8 @@ fn a_target_fixes_the_noise() {
     }
     for (name, value) in [("age", 12.0), ("race", 3.0)] {
         let met = audit(&format!("--target-sd {name}={value}"));
-        let found = attribute(&met, name)["min_sd"].as_f64().unwrap();
-        assert_close(found, value, 1e-11, name);
+        let actual = attribute(&met, name)["min_sd"].as_f64().unwrap();
+        assert_close(actual, value, 1e-11, name);
         let sigma = value / attribute(&unit, name)["min_sd"].as_f64().unwrap();
         assert_close(number(&met, "/sigma"), sigma, 1e-11, name);
         // Four releases need twice the noise.
@@ -415,11 +418,11 @@ fn a_model_from_elsewhere_is_audited_as_it_stands() {
     let line = format!("audit patients.csv {BASE} --l2 0.01 --group race");
     folder.run(&format!("{line} --out own -q")).expect(0);
     let own = folder.json("own/audit.json");
-    let mut given = folder.run(&format!("{line} --coefficients own/audit.json --json")).expect(0).json();
-    assert!(number(&given, "/model/distance/relative") < 1e-12);
-    assert_eq!(given["warnings"], own["warnings"]);
-    given["model"] = own["model"].clone();
-    assert_same(&given, &own, "given");
+    let mut elsewhere = folder.run(&format!("{line} --coefficients own/audit.json --json")).expect(0).json();
+    assert!(number(&elsewhere, "/model/distance/relative") < 1e-12);
+    assert_eq!(elsewhere["warnings"], own["warnings"]);
+    elsewhere["model"] = own["model"].clone();
+    assert_same(&elsewhere, &own, "given");
 
     // A model that is off by a tenth in one coefficient says so, and by how much.
     let mut coefficients = own["model"]["coefficients"].clone();

@@ -97,11 +97,11 @@ fn two_classes_reproduce_the_logistic_page() {
     folder.write("more.csv", table(&TREES[..2], 80, 10));
     for rest in ["", "--label public", "--scaling given"] {
         let common = format!("t.csv --target species --id id --drop ward --test more.csv {rest}");
-        let found = audited(&folder, &format!("{common} --model softmax --l2 0.08 --sigma 0.5"));
+        let answer = audited(&folder, &format!("{common} --model softmax --l2 0.08 --sigma 0.5"));
         let sigma = 0.5 * 2_f64.sqrt();
         let truth = audited(&folder, &format!("{common} --model logistic --l2 0.04 --sigma {sigma}"));
         let same = |path: &str| {
-            let (a, b) = (number(&found, path), number(&truth, path));
+            let (a, b) = (number(&answer, path), number(&truth, path));
             assert!((a / b - 1.0).abs() < 1e-5, "{rest} {path}: {a} {b}");
         };
         for path in [
@@ -129,7 +129,7 @@ fn two_classes_reproduce_the_logistic_page() {
         if rest != "--scaling given" {
             same("/scaling/eta_max_given");
         }
-        for (a, b) in [(&found, &truth)].map(|(a, b)| (a["tell"]["attributes"].as_array().unwrap(), b)) {
+        for (a, b) in [(&answer, &truth)].map(|(a, b)| (a["tell"]["attributes"].as_array().unwrap(), b)) {
             assert_eq!(a.len(), b["tell"]["attributes"].as_array().unwrap().len());
         }
     }

@@ -77,13 +77,13 @@ impl Folder {
 
     /// Every file below a folder with its bytes; empty where there is none.
     pub fn files(&self, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = BTreeMap::new();
+        let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(self.path(name)).into_iter().flatten() {
             let path = entry.unwrap().path();
             let bytes = if path.is_dir() { vec![] } else { std::fs::read(&path).unwrap() };
-            found.insert(path, bytes);
+            files.insert(path, bytes);
         }
-        found
+        files
     }
 
     /// The programme, not yet started, with this folder as its working directory.
@@ -156,11 +156,11 @@ pub fn number(json: &Value, pointer: &str) -> f64 {
     json.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {pointer}"))
 }
 
-/// Fails unless `found` is `expected` to a relative tolerance.
+/// Fails unless `actual` is `expected` to a relative tolerance.
 #[track_caller]
-pub fn assert_close(found: f64, expected: f64, tolerance: f64, what: &str) {
-    let error = (found - expected).abs() / expected.abs().max(1e-300);
-    assert!(error <= tolerance, "{what}: {found}, expected {expected} (relative error {error:.1e})");
+pub fn assert_close(actual: f64, expected: f64, tolerance: f64, subject: &str) {
+    let error = (actual - expected).abs() / expected.abs().max(1e-300);
+    assert!(error <= tolerance, "{subject}: {actual}, expected {expected} (relative error {error:.1e})");
 }
 
 /// An attribute of an audit by name.

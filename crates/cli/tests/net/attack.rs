@@ -34,7 +34,7 @@ fn inversion_reconstructs_compares_and_shows() {
     let data = folder(30);
     let (model, out) = (data.path().join("model"), data.path().join("attack"));
     trained(data.path(), "mlp", &model);
-    let said = answered(&[
+    let message = answered(&[
         "attack",
         "--method",
         "inversion",
@@ -59,17 +59,17 @@ fn inversion_reconstructs_compares_and_shows() {
         "--out",
         text(&out),
     ]);
-    let said = String::from_utf8(said.stdout).unwrap();
-    assert!(said.contains("first layer") && said.contains("known again"), "{said}");
-    let found = json(&out.join("inversion.json"));
+    let message = String::from_utf8(message.stdout).unwrap();
+    assert!(message.contains("first layer") && message.contains("known again"), "{message}");
+    let answer = json(&out.join("inversion.json"));
     compared_with_itself(&out, "inversion");
-    let levels = found["levels"].as_array().unwrap();
+    let levels = answer["levels"].as_array().unwrap();
     let first = |k: usize| levels[k]["first_layer"]["value"].as_f64().unwrap();
     assert!(first(0) < 1e-8 && first(1) > first(0) && first(2) > first(1), "{levels:?}");
     assert_eq!(levels[0]["labels_right"]["value"], 1.0);
     assert!(levels[0]["cramer_rao"].is_null() && levels[1]["cramer_rao"].as_f64().unwrap() > 0.0);
     let trees = |k: usize| levels[k]["van_trees"]["value"].as_f64().unwrap();
-    assert!(trees(2) > trees(1) && trees(2) <= found["spread"].as_f64().unwrap());
+    assert!(trees(2) > trees(1) && trees(2) <= answer["spread"].as_f64().unwrap());
     for (k, level) in levels.iter().enumerate().skip(1) {
         for attack in ["mse", "first_layer"] {
             assert!(level[attack]["ci_high"].as_f64().unwrap() >= trees(k), "{attack} beats the bound");
@@ -131,9 +131,9 @@ fn a_given_gradient_is_inverted_or_refused() {
         &["--iterations", "20", "--seed", "1", "--out", text(&out)],
     );
     answered(&good.iter().map(String::as_str).collect::<Vec<_>>());
-    let found = json(&out.join("inversion.json"));
+    let answer = json(&out.join("inversion.json"));
     assert_eq!(
-        (found["given"]["first_layer"].as_bool(), found["given"]["labels"][0].as_str()),
+        (answer["given"]["first_layer"].as_bool(), answer["given"]["labels"][0].as_str()),
         (Some(true), Some("2"))
     );
     let back = Tensors::from_bytes(&fs::read(out.join("reconstruction.safetensors")).unwrap()).unwrap();
@@ -184,18 +184,19 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
         all.extend(more);
         all
     };
-    let mut asked = with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
+    let mut arguments =
+        with(&["--shadows", "4", "--canaries", "40", "--seed", "3", "--format", "csv", "--out"]);
     let shown = text(&out).to_owned();
-    asked.push(&shown);
-    let said = String::from_utf8(answered(&asked).stdout).unwrap();
-    assert!(said.contains("likelihood ratio attack") && said.contains("no guarantee"), "{said}");
-    let found = json(&out.join("membership.json"));
+    arguments.push(&shown);
+    let message = String::from_utf8(answered(&arguments).stdout).unwrap();
+    assert!(message.contains("likelihood ratio attack") && message.contains("no guarantee"), "{message}");
+    let answer = json(&out.join("membership.json"));
     compared_with_itself(&out, "membership");
-    assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
-    assert_eq!((found["members"].as_u64(), found["others"].as_u64()), (Some(30), Some(30)));
+    assert!(answer["for"].as_str().unwrap().contains("the owner of the data only"));
+    assert_eq!((answer["members"].as_u64(), answer["others"].as_u64()), (Some(30), Some(30)));
     let (epsilon, delta) =
-        (found["promise"]["epsilon"].as_f64().unwrap(), found["promise"]["delta"].as_f64().unwrap());
-    for attack in found["attacks"].as_array().unwrap() {
+        (answer["promise"]["epsilon"].as_f64().unwrap(), answer["promise"]["delta"].as_f64().unwrap());
+    for attack in answer["attacks"].as_array().unwrap() {
         for p in attack["points"].as_array().unwrap() {
             let allowed = p["allowed"]["value"].as_f64().unwrap();
             let rate = p["rate"].as_f64().unwrap();
@@ -203,7 +204,7 @@ fn membership_is_attacked_and_epsilon_bounded_from_below() {
             assert!(p["true_positive"]["ci_low"].as_f64().unwrap() <= allowed, "{attack}: {p}");
         }
     }
-    let canaries = &found["canaries"];
+    let canaries = &answer["canaries"];
     assert!(canaries["epsilon"]["value"].as_f64().unwrap() <= canaries["promised"].as_f64().unwrap());
     check_page(&fs::read_to_string(out.join("report.html")).unwrap());
     let table = csv(&out.join("records.csv"));
@@ -229,14 +230,14 @@ fn membership_stays_within_the_records_own_accounts() {
     private(data.path(), &model, &["--steps", "6", "--track", "every"]);
     let words = ["attack", "--method", "membership", "--model", text(&model), "--data", text(data.path())];
     let rest = ["--shadows", "4", "--seed", "3", "--format", "csv", "--out", text(&out)];
-    let said = String::from_utf8(answered(&[&words[..], &rest].concat()).stdout).unwrap();
-    assert!(said.contains("own accounts"), "{said}");
-    let found = json(&out.join("membership.json"));
-    assert_eq!(found["own"]["accounted"].as_u64(), Some(30));
-    let promised = found["promise"]["epsilon"].as_f64().unwrap();
-    assert!(found["own"]["epsilon"]["max"].as_f64().unwrap() <= promised);
-    assert!(found["own"]["epsilon"]["mean"].as_f64().unwrap() < promised);
-    for attack in found["attacks"].as_array().unwrap() {
+    let message = String::from_utf8(answered(&[&words[..], &rest].concat()).stdout).unwrap();
+    assert!(message.contains("own accounts"), "{message}");
+    let answer = json(&out.join("membership.json"));
+    assert_eq!(answer["own"]["accounted"].as_u64(), Some(30));
+    let promised = answer["promise"]["epsilon"].as_f64().unwrap();
+    assert!(answer["own"]["epsilon"]["max"].as_f64().unwrap() <= promised);
+    assert!(answer["own"]["epsilon"]["mean"].as_f64().unwrap() < promised);
+    for attack in answer["attacks"].as_array().unwrap() {
         for p in attack["points"].as_array().unwrap() {
             let own = p["own_allowed"].as_f64().unwrap();
             assert!(own <= p["allowed"]["value"].as_f64().unwrap() * (1.0 + 1e-9), "{p}");
@@ -252,8 +253,8 @@ fn membership_stays_within_the_records_own_accounts() {
     // the table is gone: said, not an error
     fs::remove_file(model.join("records.csv")).unwrap();
     answered(&[&words[..], &rest].concat());
-    let found = json(&out.join("membership.json"));
-    assert!(found["own"].is_null() && found["warnings"].to_string().contains("records.csv"), "{found:#}");
+    let answer = json(&out.join("membership.json"));
+    assert!(answer["own"].is_null() && answer["warnings"].to_string().contains("records.csv"), "{answer:#}");
 }
 
 /// Networks of dense layers are attacked too; others are refused by the layer.
@@ -276,10 +277,10 @@ fn the_informed_adversary_attacks_perceptrons() {
     };
     let words = with(text(&small));
     answered(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    let found = json(&out.join("informed.json"));
-    assert_eq!(found["network"]["parameters"].as_u64(), Some(16 * 65 + 3 * 17));
-    assert!(found["components"].as_u64().unwrap() > 10);
-    let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
+    let answer = json(&out.join("informed.json"));
+    assert_eq!(answer["network"]["parameters"].as_u64(), Some(16 * 65 + 3 * 17));
+    assert!(answer["components"].as_u64().unwrap() > 10);
+    let error = |k: usize| answer["attacks"][k]["mse"]["value"].as_f64().unwrap();
     assert!(error(1) < 0.2 * error(0), "ridge {} labels {}", error(1), error(0));
     check_page(&fs::read_to_string(out.join("report.html")).unwrap());
     let refuse = |network: &str| {
@@ -319,16 +320,16 @@ fn the_informed_adversary_learns_the_last_record() {
         all
     };
     let small: [&'static str; 8] = ["--known", "20", "--learn", "240", "--targets", "30", "--epochs", "4"];
-    let mut asked = with(&small);
-    asked.extend(["--sgd", "--lr", "1", "--seed", "1", "--out", text(&out)]);
-    let said = String::from_utf8(answered(&asked).stdout).unwrap();
-    assert!(said.contains("label alone") && said.contains("270 models trained at once"), "{said}");
-    let found = json(&out.join("informed.json"));
+    let mut arguments = with(&small);
+    arguments.extend(["--sgd", "--lr", "1", "--seed", "1", "--out", text(&out)]);
+    let message = String::from_utf8(answered(&arguments).stdout).unwrap();
+    assert!(message.contains("label alone") && message.contains("270 models trained at once"), "{message}");
+    let answer = json(&out.join("informed.json"));
     compared_with_itself(&out, "informed");
-    assert!(found["for"].as_str().unwrap().contains("the owner of the data only"));
-    let error = |k: usize| found["attacks"][k]["mse"]["value"].as_f64().unwrap();
+    assert!(answer["for"].as_str().unwrap().contains("the owner of the data only"));
+    let error = |k: usize| answer["attacks"][k]["mse"]["value"].as_f64().unwrap();
     assert!(error(1) < 0.8 * error(0), "ridge {} labels {}", error(1), error(0));
-    assert!(found["epsilon"].is_null());
+    assert!(answer["epsilon"].is_null());
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     check_page(&page);
     assert!(page.contains("data:image/png"));
@@ -347,8 +348,8 @@ fn the_informed_adversary_learns_the_last_record() {
     ] {
         let mut words = with(&[]);
         words.extend(more);
-        let said = refused(&words);
-        assert!(said.contains(flag), "{said}");
+        let message = refused(&words);
+        assert!(message.contains(flag), "{message}");
     }
 }
 
@@ -373,8 +374,8 @@ fn lpips_is_measured_with_weights_that_fit() {
     let base = ["attack", "--method", "inversion", "--model", text(&model), "--data", text(data.path())];
     let rest = ["--records", "3", "--iterations", "5", "--seed", "1", "--format", "csv", "--out", text(&out)];
     answered(&[&base[..], &rest, &["--lpips", text(&weights)]].concat());
-    let found = json(&out.join("inversion.json"));
-    let lpips = found["levels"][0]["lpips"]["value"].as_f64().unwrap();
+    let answer = json(&out.join("inversion.json"));
+    let lpips = answer["levels"][0]["lpips"]["value"].as_f64().unwrap();
     assert!(lpips > 0.0 && lpips < 1.0, "{lpips}");
     let table = csv(&out.join("records.csv"));
     let each = column(&table, "lpips_at_sigma_0");
@@ -387,7 +388,7 @@ fn lpips_is_measured_with_weights_that_fit() {
         (text(&model.join("network.json")), "--lpips: "),
         ("missing.safetensors", "--lpips: missing.safetensors"),
     ] {
-        let said = refused(&[&base[..], &rest, &["--lpips", path]].concat());
-        assert!(said.contains(says), "{path}: {said}");
+        let message = refused(&[&base[..], &rest, &["--lpips", path]].concat());
+        assert!(message.contains(says), "{path}: {message}");
     }
 }

@@ -166,10 +166,10 @@ fn measures_of_softmax_regression_are_those_of_the_definition() {
             ("jacobian_sensitivity", spectral(&outside), 1e-3),
             ("plis", of_released, 1e-4),
         ] {
-            let found = column(&table, name)[i];
+            let actual = column(&table, name)[i];
             assert!(
-                (found - expected).abs() <= tolerance * expected.abs(),
-                "{i} {name}: {found}, expected {expected}"
+                (actual - expected).abs() <= tolerance * expected.abs(),
+                "{i} {name}: {actual}, expected {expected}"
             );
         }
     }
@@ -290,8 +290,8 @@ fn the_page_shows_records_maps_and_points_from_elsewhere() {
     fs::write(&halves, idx(&[SIDE, SIDE], &regions)).unwrap();
     answered(&[&base[..], &["--superpixels", text(&halves), "--out", text(&out)]].concat());
     fs::write(&halves, idx(&[SIDE, 2], &regions[..2 * SIDE])).unwrap();
-    let said = refused(&[&base[..], &["--superpixels", text(&halves)]].concat());
-    assert!(said.contains("it has shape [8, 2], expected [8, 8]"), "{said}");
+    let message = refused(&[&base[..], &["--superpixels", text(&halves)]].concat());
+    assert!(message.contains("it has shape [8, 2], expected [8, 8]"), "{message}");
 
     let wrong = data.path().join("wrong-labels");
     fs::write(&wrong, idx(&[30], &(1..=30).map(|i| (i % 3) as u8).collect::<Vec<u8>>())).unwrap();

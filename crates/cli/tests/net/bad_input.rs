@@ -57,8 +57,8 @@ fn bad_input_is_explained() {
         // one record more among the first would push another out
         (&["--limit", "8", "--rate", "0.5", "--sigma", "1"], "--limit: with --rate and noise"),
     ] {
-        let said = train(small, more);
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = train(small, more);
+        assert!(message.contains(says), "{more:?}: {message}");
     }
     assert!(train(small, &["--limit", "4"]).contains("there are only 4 records"));
     assert!(train("cnn-mnits", &[]).contains("cnn-mnist"));
@@ -86,8 +86,8 @@ fn bad_input_is_explained() {
             "a softmax over one output is 1",
         ),
     ] {
-        let said = train(text(&file(name, &changed)), &[]);
-        assert!(said.contains(says), "{name}: {said}");
+        let message = train(text(&file(name, &changed)), &[]);
+        assert!(message.contains(says), "{name}: {message}");
     }
 
     // records
@@ -115,7 +115,7 @@ fn bad_input_is_explained() {
         (&other, &labels, "no idx file"),
         (&labels, &good, "images first"),
     ] {
-        let said = refused(&[
+        let message = refused(&[
             "train",
             "--data",
             text(images),
@@ -125,15 +125,15 @@ fn bad_input_is_explained() {
             "--out",
             text(&out),
         ]);
-        assert!(said.contains(says), "{images:?}: {said}");
+        assert!(message.contains(says), "{images:?}: {message}");
     }
     assert!(
         refused(&["train", "--data", text(&good), "--network", small, "--out", text(&out)])
             .contains("no labels")
     );
     let bare = tempfile::tempdir().unwrap();
-    let said = refused(&["train", "--data", text(bare.path()), "--network", small, "--out", text(&out)]);
-    assert!(said.contains("train-images-idx3-ubyte"));
+    let message = refused(&["train", "--data", text(bare.path()), "--network", small, "--out", text(&out)]);
+    assert!(message.contains("train-images-idx3-ubyte"));
     assert!(
         refused(&["train", "--data", "nowhere", "--network", small, "--out", text(&out)]).contains("nowhere")
     );
@@ -170,22 +170,25 @@ fn bad_input_is_explained() {
         (&["--score", "nowhere"], "nowhere"),
     ] {
         let out = [more, &["--out", text(&out)]].concat();
-        let said = audit(&out);
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = audit(&out);
+        assert!(message.contains(says), "{more:?}: {message}");
     }
     let wide = Network::<f32>::new(preset("linear", Shape::Image([9, 9, 1]), 3).unwrap(), 1).unwrap();
     let elsewhere = dir.join("wide");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("network.json"), wide.spec().to_json()).unwrap();
     fs::write(elsewhere.join("model.safetensors"), wide.to_tensors().unwrap().to_bytes().unwrap()).unwrap();
-    let said = refused(&["audit", "--model", text(&elsewhere), "--data", &shown]);
-    assert!(said.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"), "{said}");
-    let said = audit(&["--plis", "--compare", text(&elsewhere)]);
+    let message = refused(&["audit", "--model", text(&elsewhere), "--data", &shown]);
+    assert!(
+        message.contains("records have shape [8, 8, 1], the network was made for [9, 9, 1]"),
+        "{message}"
+    );
+    let message = audit(&["--plis", "--compare", text(&elsewhere)]);
     let (theirs, ours) = ("[9, 9, 1] and 3 outputs", "[8, 8, 1] and 3 outputs");
     let says = format!(
         "--compare: it was made for records of shape {theirs}, the model of --model for records of shape {ours}"
     );
-    assert!(said.contains(&says), "{said}");
+    assert!(message.contains(&says), "{message}");
     // weights that are NaN, or of another version
     let weights = model.join("model.safetensors");
     let original = Tensors::from_bytes(&fs::read(&weights).unwrap()).unwrap();

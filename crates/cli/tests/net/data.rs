@@ -162,24 +162,25 @@ fn npz_files_hold_records_too() {
     let audit: Value = serde_json::from_slice(&answered(&audit).stdout).unwrap();
     assert_eq!((&audit["measured"], &audit["score"]["n"]), (&24.into(), &30.into()));
 
-    let said = |bytes: Vec<u8>| {
+    let message = |bytes: Vec<u8>| {
         fs::write(&file, bytes).unwrap();
         refused(&["train", "--data", text(&file), "--network", text(&net), "--out", text(&a)])
     };
     let whole_file = npz(&arrays);
-    assert!(said(whole_file[..whole_file.len() / 2].to_vec()).contains("images.npz: it is cut off"));
+    assert!(message(whole_file[..whole_file.len() / 2].to_vec()).contains("images.npz: it is cut off"));
     assert!(
-        said(npz(&arrays[2..])).contains("none of the arrays train_images, x_train, x; it has test_images")
+        message(npz(&arrays[2..]))
+            .contains("none of the arrays train_images, x_train, x; it has test_images")
     );
-    assert!(said(npz(&arrays[..1])).contains("there are no labels"));
-    assert!(said(npz(&[("x", "<c8", &[1, 64], vec![0; 512])])).contains("type <c8: save it as uint8"));
-    assert!(said(npz(&[("x", "<f4", &[2, 64], vec![0; 256])])).contains("cut off: 64 of 128 values"));
+    assert!(message(npz(&arrays[..1])).contains("there are no labels"));
+    assert!(message(npz(&[("x", "<c8", &[1, 64], vec![0; 512])])).contains("type <c8: save it as uint8"));
+    assert!(message(npz(&[("x", "<f4", &[2, 64], vec![0; 256])])).contains("cut off: 64 of 128 values"));
     let few = ("y", "|u1", &[1][..], vec![0]);
     assert!(
-        said(npz(&[("x", "|u1", &[2, 64], vec![0; 128]), few])).contains("a label for each of 2 records")
+        message(npz(&[("x", "|u1", &[2, 64], vec![0; 128]), few])).contains("a label for each of 2 records")
     );
     let broken = [f32::NAN; 128].iter().flat_map(|v| v.to_le_bytes()).collect();
     let labels = ("y", "|u1", &[2][..], vec![0, 1]);
-    assert!(said(npz(&[("x", "<f4", &[2, 8, 8, 1], broken), labels])).contains("not finite in record 0"));
-    assert!(said(npz(&[("x", "<f8", &[1 << 40, 1 << 40], vec![])])).contains("it is broken"));
+    assert!(message(npz(&[("x", "<f4", &[2, 8, 8, 1], broken), labels])).contains("not finite in record 0"));
+    assert!(message(npz(&[("x", "<f8", &[1 << 40, 1 << 40], vec![])])).contains("it is broken"));
 }

@@ -49,8 +49,8 @@ fn several_labels_are_learnt_each_on_its_own() {
     let (all, each) = (share("accuracy"), share("label_accuracy"));
     // a record is right where its three labels are
     assert!(each > 0.9 && all <= each && all >= 1.0 - 3.0 * (1.0 - each) - 1e-12, "{all} {each}");
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(said.contains("in all their labels"), "{said}");
+    let message = String::from_utf8_lossy(&run.stdout);
+    assert!(message.contains("in all their labels"), "{message}");
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("records in all labels right") && page.contains("of their labels right"));
     check_page(&page);
@@ -64,8 +64,8 @@ fn several_labels_are_learnt_each_on_its_own() {
     let base = ["audit", "--model", text(&out), "--data", text(&data), "--trace", "exact", "--format", "csv"];
     let run =
         answered(&[&base[..], &["--score", text(&points_file), "--out", text(&audit), "--json"]].concat());
-    let found: Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert!((found["accuracy"].as_f64().unwrap() - all).abs() < 1e-9);
+    let answer: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!((answer["accuracy"].as_f64().unwrap() - all).abs() < 1e-9);
     let labels = |name: &str| -> Vec<String> {
         csv(&audit.join(name)).1.into_iter().map(|row| row[1].clone()).collect()
     };
@@ -92,8 +92,8 @@ fn the_loss_of_a_preset_suits_the_labels_or_is_named() {
 
     // values: refused with what to do, and done
     let dose = records(dir.path(), "dose", 100, 1, &|x| vec![2.0 * x[0] - x[1] + 0.25]);
-    let said = refused(&train(&dose, &out, &[]));
-    assert!(said.contains("expected a class") && said.contains("--loss squared-error"), "{said}");
+    let message = refused(&train(&dose, &out, &[]));
+    assert!(message.contains("expected a class") && message.contains("--loss squared-error"), "{message}");
     answered(&train(&dose, &out, &["--loss", "squared-error", "--precision", "f64"]));
     let t = json(&out.join("training.json"));
     assert_eq!((&t["network"]["loss"], &t["network"]["outputs"]), (&"squared-error".into(), &1.into()));
@@ -102,8 +102,11 @@ fn the_loss_of_a_preset_suits_the_labels_or_is_named() {
     let w = weights.get::<f64>(&w).unwrap().1;
     assert!((w[0] - 2.0).abs() < 0.05 && (w[1] + 1.0).abs() < 0.05, "{w:?}");
     let two = records(dir.path(), "two", 100, 2, &|x| vec![3.0 * x[0], x[1] - 9.0]);
-    let said = refused(&train(&two, &out, &[]));
-    assert!(said.contains("a label of record 0 is") && said.contains("--loss squared-error"), "{said}");
+    let message = refused(&train(&two, &out, &[]));
+    assert!(
+        message.contains("a label of record 0 is") && message.contains("--loss squared-error"),
+        "{message}"
+    );
     answered(&train(&two, &out, &["--loss", "squared-error"]));
     assert_eq!(json(&out.join("training.json"))["network"]["outputs"], 2);
 
@@ -111,8 +114,9 @@ fn the_loss_of_a_preset_suits_the_labels_or_is_named() {
     fs::write(&file, r#"{"version": 1, "input": [4], "loss": "squared-error", "layers": [{"kind": "dense", "outputs": 1}]}"#)
         .unwrap();
     let base = ["train", "--data", text(&dose), "--network", text(&file), "--out", text(&out)];
-    let said = refused(&[&base[..], &["--loss", "squared-error", "--steps", "1", "--batch", "9"]].concat());
-    assert!(said.contains("--loss: the network file says its loss"), "{said}");
+    let message =
+        refused(&[&base[..], &["--loss", "squared-error", "--steps", "1", "--batch", "9"]].concat());
+    assert!(message.contains("--loss: the network file says its loss"), "{message}");
 }
 
 #[test]
@@ -133,9 +137,9 @@ fn batch_norms_take_their_statistics_from_public_records() {
     fs::write(&net, spec).unwrap();
     let base = ["train", "--data", text(&data), "--network", text(&net), "--out", text(&out), "--steps", "3"];
     let private = [&base[..], &["--batch", "20", "--sigma", "1"]].concat();
-    let said = refused(&private);
+    let message = refused(&private);
     for word in ["--public", "layer 0 of the network (batch-norm)", "--pretrain", "group-norm"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(message.contains(word), "{word}: {message}");
     }
     assert!(!out.join("model.safetensors").exists());
     let from_public = [&private[..], &["--public", text(&public)]].concat();
@@ -163,8 +167,8 @@ fn batch_norms_take_their_statistics_from_public_records() {
     assert!(statistics().0.iter().all(|m| m.abs() < 0.5));
     // records that no layer asks for
     let linear = ["train", "--data", text(&data), "--network", "linear", "--out", text(&out), "--steps", "1"];
-    let said = refused(&[&linear[..], &["--batch", "9", "--public", text(&public)]].concat());
-    assert!(said.contains("--public: the network has no batch-norm"), "{said}");
+    let message = refused(&[&linear[..], &["--batch", "9", "--public", text(&public)]].concat());
+    assert!(message.contains("--public: the network has no batch-norm"), "{message}");
 }
 
 /// How many outputs a preset has, and which loss, shows in the published network. Counted off the labels, one record may decide
@@ -193,8 +197,8 @@ fn a_network_that_is_read_off_the_labels_has_no_epsilon() {
         assert_eq!(page.contains("no ε is stated"), !read.is_empty());
         if !read.is_empty() {
             let flag = if read.contains("outputs") { "--outputs" } else { "--loss" };
-            let said = refused(&[&train(data, &out, more)[..], &["--epsilon", "2"]].concat());
-            assert!(said.contains("--epsilon") && said.contains(flag), "{said}");
+            let message = refused(&[&train(data, &out, more)[..], &["--epsilon", "2"]].concat());
+            assert!(message.contains("--epsilon") && message.contains(flag), "{message}");
         }
     }
 }

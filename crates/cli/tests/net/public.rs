@@ -81,8 +81,8 @@ fn a_run_starts_from_public_training_and_freezes_its_smallest_weights() {
     assert!(plain.get("public").is_none());
     let page = fs::read_to_string(half.join("report.html")).unwrap();
     check_page(&page);
-    for said in ["first trained on public records", "public-images", "stay at their public values"] {
-        assert!(page.contains(said), "{said}");
+    for message in ["first trained on public records", "public-images", "stay at their public values"] {
+        assert!(page.contains(message), "{message}");
     }
 }
 
@@ -112,11 +112,11 @@ fn a_run_goes_on_only_as_it_started() {
     let dir = data.path();
     let [images, labels] = public(dir, "public", 30);
     let [other_images, other_labels] = public(dir, "other", 27);
-    let (given, straight) = (dir.join("given"), dir.join("straight"));
+    let (halves, straight) = (dir.join("given"), dir.join("straight"));
     let from = [&["--public", text(&images), text(&labels), "--density", "0.5"][..], &FIRST].concat();
     let seeded = ["--not-private-noise-from-seed"];
     private(dir, &straight, &[&from[..], &seeded, &["--steps", "8"]].concat());
-    private(dir, &given, &[&from[..], &seeded, &["--steps", "4"]].concat());
+    private(dir, &halves, &[&from[..], &seeded, &["--steps", "4"]].concat());
     let net = network(dir);
     let resume = [
         "train",
@@ -125,7 +125,7 @@ fn a_run_goes_on_only_as_it_started() {
         "--network",
         text(&net),
         "--out",
-        text(&given),
+        text(&halves),
         "--batch",
         "12",
         "--lr",
@@ -154,19 +154,19 @@ fn a_run_goes_on_only_as_it_started() {
         (replaced("0.2", "0.1"), "--public-lr: 0.1; the run was started with 0.2"),
         (replaced("0.5", "0.25"), "--density: 0.25; the run was started with 0.5"),
     ] {
-        let said = refused(&[&resume[..], &more].concat());
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = refused(&[&resume[..], &more].concat());
+        assert!(message.contains(says), "{more:?}: {message}");
     }
     answered(&[&resume[..], &from].concat());
-    assert_eq!(weights(&given), weights(&straight));
-    let run = json(&given.join("training.json"));
+    assert_eq!(weights(&halves), weights(&straight));
+    let run = json(&halves.join("training.json"));
     assert_eq!(run["public"], json(&straight.join("training.json"))["public"]);
     // and one that did not start so
     let plain = dir.join("plain");
     private(dir, &plain, &["--steps", "2"]);
-    let at: Vec<&str> = resume.iter().map(|a| if *a == text(&given) { text(&plain) } else { a }).collect();
-    let said = refused(&[&at[..at.len() - 1], &from].concat());
-    assert!(said.contains("--public-epochs: the run started without"), "{said}");
+    let at: Vec<&str> = resume.iter().map(|a| if *a == text(&halves) { text(&plain) } else { a }).collect();
+    let message = refused(&[&at[..at.len() - 1], &from].concat());
+    assert!(message.contains("--public-epochs: the run started without"), "{message}");
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn bad_public_records_and_densities_are_explained() {
         (with(&["--public-epochs", "1", "--freeze", "9"]), "there is no layer 9"),
         (vec!["--density", "0.5"], "--density: it is a share of given weights: name them with --pretrain"),
     ] {
-        let said = refused(&[&base[..], &more].concat());
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = refused(&[&base[..], &more].concat());
+        assert!(message.contains(says), "{more:?}: {message}");
         assert!(!out.join("model.safetensors").exists());
     }
 }
@@ -277,30 +277,30 @@ fn gradients_are_perturbed_by_what_public_records_tell() {
     );
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     check_page(&page);
-    for said in ["the average public gradient times a number", "cosine with the average public gradient"] {
-        assert!(page.contains(said), "{said}");
+    for message in ["the average public gradient times a number", "cosine with the average public gradient"] {
+        assert!(page.contains(message), "{message}");
     }
     let net = network(dir);
     let base = ["train", "--data", text(dir), "--network", text(&net), "--out", text(&out), "--batch", "12"];
     let rest = ["--lr", "0.3", "--sigma", "0.8", "--clip", "1", "--seed", "5", "--format", "csv"];
-    let given = [&base[..], &rest, &["--track", "every", "--clip-kind", "gelu", "--steps", "6"]].concat();
+    let common = [&base[..], &rest, &["--track", "every", "--clip-kind", "gelu", "--steps", "6"]].concat();
     let others = ["--public", text(&labels), text(&images)];
     let public = ["--public", text(&images), text(&labels)];
-    let with = |more: &[&'static str]| [&given[..], &public, more].concat();
+    let with = |more: &[&'static str]| [&common[..], &public, more].concat();
     for (args, says) in [
         (with(&["--resume", "--perturb", "average", "--perturb-lambda", "5"]), "--perturb: "),
-        ([&given[..], &["--resume"]].concat(), "--perturb: "),
-        ([&given[..], &["--perturb", "average"]].concat(), "--perturb: it is learned on public records"),
+        ([&common[..], &["--resume"]].concat(), "--perturb: "),
+        ([&common[..], &["--perturb", "average"]].concat(), "--perturb: it is learned on public records"),
         (with(&["--perturb", "average", "--perturb-lambda", "0"]), "--perturb-lambda: 0"),
         (with(&["--perturb-lambda", "5"]), "--perturb-lambda: it belongs to --perturb"),
-        ([&given[..], &others, &["--perturb", "average"]].concat(), "images first"),
+        ([&common[..], &others, &["--perturb", "average"]].concat(), "images first"),
         (
             [&base[..], &public, &["--perturb", "average", "--steps", "1"]].concat(),
             "--perturb: without noise",
         ),
     ] {
-        let said = refused(&args);
-        assert!(said.contains(says), "{args:?}: {said}");
+        let message = refused(&args);
+        assert!(message.contains(says), "{args:?}: {message}");
     }
 }
 
@@ -342,14 +342,14 @@ fn variants_of_the_perturbation_run_and_are_compared() {
     assert_eq!((&c["results"][0]["added"], &c["results"][2]["added"]), (&Value::Null, &"constant".into()));
     let page = fs::read_to_string(together.join("report.html")).unwrap();
     check_page(&page);
-    for said in [
+    for message in [
         "Accuracy against what records give away",
         "against the largest dFIL",
         "against the median dFIL",
         "cosine with the average public gradient",
         "adds to gradients: thesis",
     ] {
-        assert!(page.contains(said), "{said}");
+        assert!(page.contains(message), "{message}");
     }
 }
 
@@ -377,8 +377,8 @@ fn a_perturbation_that_cannot_be_learned_is_refused() {
         (with(&["--perturb", "average", "--perturb-epochs", "5"]), "found by search"),
         (with(&["--perturb-epochs", "5"]), "--perturb-epochs: it belongs to --perturb"),
     ] {
-        let said = refused(&args);
-        assert!(said.contains(says), "{args:?}: {said}");
+        let message = refused(&args);
+        assert!(message.contains(says), "{args:?}: {message}");
         assert!(!out.join("model.safetensors").exists());
     }
 }

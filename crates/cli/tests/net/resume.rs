@@ -19,27 +19,30 @@ fn notes(out: &Path) -> String {
 fn a_run_keeps_the_weights_it_started_from() {
     let data = folder(36);
     let (dir, net) = (data.path(), network(data.path()));
-    let (drawn, given, other) = (dir.join("drawn"), dir.join("given"), dir.join("other"));
+    let (drawn, pretrained, other) = (dir.join("drawn"), dir.join("given"), dir.join("other"));
     let run = |out: &Path, more: &[&str]| answered(&args(dir, &net, out, &[&SAME[..], more].concat()));
-    let said = |out: &Path, more: &[&str]| {
+    let message = |out: &Path, more: &[&str]| {
         let before = fs::read(out.join("private/checkpoint.safetensors")).unwrap();
-        let said = refused(&args(dir, &net, out, &[&SAME[..], &["--steps", "8", "--resume"], more].concat()));
+        let message =
+            refused(&args(dir, &net, out, &[&SAME[..], &["--steps", "8", "--resume"], more].concat()));
         assert!(
             fs::read(out.join("private/checkpoint.safetensors")).unwrap() == before,
             "{more:?} left something"
         );
-        said
+        message
     };
     // from random weights: no others come in later, and nothing says they did
     run(&drawn, &["--steps", "4"]);
     let weights = dir.join("weights.safetensors");
     fs::copy(drawn.join("model.safetensors"), &weights).unwrap();
     let from = text(&weights);
-    assert!(said(&drawn, &["--pretrain", from]).contains("--pretrain: the run started from random weights"));
+    assert!(
+        message(&drawn, &["--pretrain", from]).contains("--pretrain: the run started from random weights")
+    );
     assert!(!notes(&drawn).contains("given weights"));
 
     // from given weights, half of them frozen: neither is forgotten
-    run(&given, &["--steps", "4", "--pretrain", from, "--freeze-smallest", "0.5"]);
+    run(&pretrained, &["--steps", "4", "--pretrain", from, "--freeze-smallest", "0.5"]);
     run(&other, &["--steps", "3", "--pretrain", from]);
     let elsewhere = other.join("model.safetensors");
     for (more, says) in [
@@ -55,15 +58,15 @@ fn a_run_keeps_the_weights_it_started_from() {
             "--freeze: the run froze other layers",
         ),
     ] {
-        let said = said(&given, more);
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = message(&pretrained, more);
+        assert!(message.contains(says), "{more:?}: {message}");
     }
     let trained = |out: &Path| json(&out.join("training.json"))["network"]["trained"].as_u64().unwrap();
-    let before = trained(&given);
-    run(&given, &["--steps", "8", "--resume", "--pretrain", from, "--freeze-smallest", "0.5"]);
-    assert!(notes(&given).contains("The run started from given weights"));
-    assert_eq!(trained(&given), before);
-    assert_eq!(json(&given.join("training.json"))["steps"], 8);
+    let before = trained(&pretrained);
+    run(&pretrained, &["--steps", "8", "--resume", "--pretrain", from, "--freeze-smallest", "0.5"]);
+    assert!(notes(&pretrained).contains("The run started from given weights"));
+    assert_eq!(trained(&pretrained), before);
+    assert_eq!(json(&pretrained.join("training.json"))["steps"], 8);
 }
 
 #[test]
@@ -81,15 +84,15 @@ fn the_setting_that_differs_is_named() {
         let mut now = SAME;
         let at = now.iter().position(|a| *a == changed).unwrap();
         now[at + 1] = to;
-        let said = refused(&args(dir, &net, &out, &[&now[..], &["--steps", "4", "--resume"]].concat()));
-        assert!(said.contains(says), "{changed}: {said}");
+        let message = refused(&args(dir, &net, &out, &[&now[..], &["--steps", "4", "--resume"]].concat()));
+        assert!(message.contains(says), "{changed}: {message}");
     }
-    let said =
+    let message =
         refused(&args(dir, &net, &out, &[&SAME[..], &["--steps", "4", "--resume", "--adam"]].concat()));
-    assert!(said.contains("--adam: Adam; the run to go on with has SGD"), "{said}");
+    assert!(message.contains("--adam: Adam; the run to go on with has SGD"), "{message}");
     let seeded = ["--steps", "4", "--resume", "--not-private-noise-from-seed"];
-    let said = refused(&args(dir, &net, &out, &[&SAME[..], &seeded].concat()));
-    assert!(said.contains("--not-private-noise-from-seed: noise from the seed; the run"), "{said}");
+    let message = refused(&args(dir, &net, &out, &[&SAME[..], &seeded].concat()));
+    assert!(message.contains("--not-private-noise-from-seed: noise from the seed; the run"), "{message}");
 }
 
 /// The noise of an ε belongs to a number of steps: more of them are another noise.
@@ -101,9 +104,9 @@ fn an_epsilon_is_not_stretched_over_more_steps() {
     let with = |more: &[&'static str]| [&fixed[..], more].concat();
     answered(&args(dir, &net, &out, &with(&["--epsilon", "3", "--steps", "4"])));
     let sigma = json(&out.join("training.json"))["privacy"]["sigma"].to_string();
-    let said = refused(&args(dir, &net, &out, &with(&["--epsilon", "3", "--steps", "8", "--resume"])));
-    assert!(said.contains(&format!("Go on with --sigma {sigma} instead")), "{said}");
-    assert!(said.contains("--steps 4") && !said.contains("configuration"), "{said}");
+    let message = refused(&args(dir, &net, &out, &with(&["--epsilon", "3", "--steps", "8", "--resume"])));
+    assert!(message.contains(&format!("Go on with --sigma {sigma} instead")), "{message}");
+    assert!(message.contains("--steps 4") && !message.contains("configuration"), "{message}");
     // both ways that it names work
     answered(&args(dir, &net, &out, &with(&["--epsilon", "3", "--steps", "4", "--resume"])));
     let more = with(&["--steps", "8", "--resume"]);

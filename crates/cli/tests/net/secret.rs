@@ -84,18 +84,18 @@ fn the_seed_does_not_take_the_noise_off() {
 /// Whole numbers that stand in a text, in digits or as the bits, the whole or the shifted part of a decimal number: what a
 /// generator could have been started from.
 fn numbers(text: &str) -> BTreeSet<u64> {
-    let mut found = BTreeSet::new();
+    let mut numbers = BTreeSet::new();
     for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))) {
-        found.extend(word.parse::<u64>());
-        found.extend(u64::from_str_radix(word, 16));
+        numbers.extend(word.parse::<u64>());
+        numbers.extend(u64::from_str_radix(word, 16));
         if let Ok(value) = word.parse::<f64>() {
-            found.extend([value.to_bits(), value as u64]);
+            numbers.extend([value.to_bits(), value as u64]);
             // a time in seconds as milli-, micro- and nanoseconds
-            found.extend([1e3, 1e6, 1e9].map(|unit| (value * unit).round() as u64));
+            numbers.extend([1e3, 1e6, 1e9].map(|unit| (value * unit).round() as u64));
         }
-        found.extend(word.split(['.', '-', '+']).filter_map(|part| part.parse::<u64>().ok()));
+        numbers.extend(word.split(['.', '-', '+']).filter_map(|part| part.parse::<u64>().ok()));
     }
-    found
+    numbers
 }
 
 /// The attack on the published files: the attacker knows all records and settings, starts a generator from every number

@@ -31,19 +31,19 @@ pub(crate) fn compared_with_itself(out: &Path, kind: &str) {
         .output()
         .unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let found = schemas::checked(serde_json::from_slice(&done.stdout).unwrap());
-    assert_eq!(found["kind"], kind);
-    assert!(found["sections"].as_array().unwrap().len() >= 2, "{found:#}");
+    let answer = schemas::checked(serde_json::from_slice(&done.stdout).unwrap());
+    assert_eq!(answer["kind"], kind);
+    assert!(answer["sections"].as_array().unwrap().len() >= 2, "{answer:#}");
 }
 
 /// Runs it and expects no answer; returns what it says.
 pub(crate) fn refused(args: &[&str]) -> String {
     let out = leakscope(args);
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+    let message = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {message}");
     assert!(out.stdout.is_empty(), "{args:?} printed something");
-    assert!(said.starts_with("error: ") && !said.contains("panicked"), "{args:?}: {said}");
-    said
+    assert!(message.starts_with("error: ") && !message.contains("panicked"), "{args:?}: {message}");
+    message
 }
 
 /// A document, which is what its schema says.

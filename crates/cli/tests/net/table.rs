@@ -101,7 +101,7 @@ fn attributes_of_a_linear_network_have_the_closed_form() {
     let table = csv(&out.join("records.csv"));
     assert_eq!(table.0[0], "who");
     assert_eq!(table.1[4][0], "p4");
-    let found = ["eta_age", "eta_weight", "eta_race", "eta"].map(|name| column(&table, name));
+    let actual = ["eta_age", "eta_weight", "eta_race", "eta"].map(|name| column(&table, name));
     let mut most = 0.0_f64;
     for i in 0..90 {
         let is = |level: &str| f64::from(u8::from(rows[i][3] == level));
@@ -114,11 +114,11 @@ fn attributes_of_a_linear_network_have_the_closed_form() {
         };
         let (a, d, o) = (entry(2, 2), entry(3, 3), entry(2, 3));
         let race = 0.5 * (a + d) + (0.25 * (a - d).powi(2) + o * o).sqrt();
-        for (found, wanted) in found.iter().zip([entry(0, 0).sqrt(), entry(1, 1).sqrt(), race.sqrt()]) {
-            assert!((found[i] - wanted).abs() < 1e-9 * (1.0 + wanted), "{i}: {} {wanted}", found[i]);
+        for (actual, wanted) in actual.iter().zip([entry(0, 0).sqrt(), entry(1, 1).sqrt(), race.sqrt()]) {
+            assert!((actual[i] - wanted).abs() < 1e-9 * (1.0 + wanted), "{i}: {} {wanted}", actual[i]);
         }
         // no attribute gives away more than the record
-        assert!((0..3).all(|k| found[k][i] <= found[3][i] * (1.0 + 1e-3)));
+        assert!((0..3).all(|k| actual[k][i] <= actual[3][i] * (1.0 + 1e-3)));
         most = most.max(entry(0, 0).sqrt());
     }
     let audit = json(&out.join("audit.json"));
@@ -215,14 +215,14 @@ fn parquet_and_budgets_by_column() {
     let (data, model, out) = (patients(dir.path(), 80), dir.path().join("model"), dir.path().join("audit"));
     let levels = public_levels(dir.path());
     let about = ["--target", "dose", "--drop", "high", "--filter-budgets", "budget", "--sigma", "1.2"];
-    let given = ["--bounds", "dose=0..40", "--levels", text(&levels)];
-    trained(&data, &model, &[&about[..], &given, &BOUNDS].concat());
+    let public = ["--bounds", "dose=0..40", "--levels", text(&levels)];
+    trained(&data, &model, &[&about[..], &public, &BOUNDS].concat());
     let t = json(&model.join("training.json"));
     let filter = &t["filter"];
     // budgets come back from a column of weights over their mean: some units in the last place are lost, and none is gained
-    for (at, given) in [(0, 0.8), (1, 50.0)] {
+    for (at, public) in [(0, 0.8), (1, 50.0)] {
         let most = filter["budgets"][at].as_f64().unwrap();
-        assert!(most <= given && given - most < 1e-14 * given, "{most} of {given}");
+        assert!(most <= public && public - most < 1e-14 * public, "{most} of {public}");
     }
     assert!(t["privacy"]["statement"].as_str().unwrap().contains("budget that was given for it"));
     // those with little to spend drop out, the others stay; the table says when
@@ -257,15 +257,15 @@ fn what_is_read_off_the_records_leaves_no_epsilon() {
     let (data, model) = (patients(dir.path(), 60), dir.path().join("model"));
     let levels = public_levels(dir.path());
     let target = ["--target", "dose", "--drop", "budget,high"];
-    let given = ["--bounds", "dose=0..40", "--levels", text(&levels)];
+    let public = ["--bounds", "dose=0..40", "--levels", text(&levels)];
     let cases: [(&[&str], &[&str], &str); 4] = [
-        (&BOUNDS, &given, ""),
-        (&BOUNDS, &given[..2], "the levels of race"),
-        (&BOUNDS, &given[2..], "mean and spread of dose"),
-        (&[], &given, "mean and spread of age, weight"),
+        (&BOUNDS, &public, ""),
+        (&BOUNDS, &public[..2], "the levels of race"),
+        (&BOUNDS, &public[2..], "mean and spread of dose"),
+        (&[], &public, "mean and spread of age, weight"),
     ];
-    for (bounds, given, read) in cases {
-        let more = [&target[..], bounds, given, &["--track", "every"]].concat();
+    for (bounds, public, read) in cases {
+        let more = [&target[..], bounds, public, &["--track", "every"]].concat();
         trained(&data, &model, &[&more[..], &["--sigma", "1.2"]].concat());
         let t = json(&model.join("training.json"));
         let page = fs::read_to_string(model.join("report.html")).unwrap();
@@ -302,11 +302,14 @@ fn what_is_read_off_the_records_leaves_no_epsilon() {
                 ["train", "--data", text(&data), "--network", "linear", "--id", "who", "--batch", "10"];
             for flag in ["--epsilon", "--filter-epsilon"] {
                 let noise: &[&str] = if flag == "--epsilon" { &[] } else { &["--sigma", "1.2"] };
-                let said = refused(
+                let message = refused(
                     &[&base[..], &more, noise, &[flag, "2", "--out", text(&out.with_file_name("refused"))]]
                         .concat(),
                 );
-                assert!(said.contains(flag) && said.contains(read) && said.contains("--schema"), "{said}");
+                assert!(
+                    message.contains(flag) && message.contains(read) && message.contains("--schema"),
+                    "{message}"
+                );
             }
         }
     }
@@ -345,10 +348,10 @@ fn a_target_of_several_classes() {
         let audit = ["audit", "--model", text(&model), "--data", text(&data), "--score", text(&data)];
         let more = ["--label", "secret", "--format", "csv", "--seed", "1", "--out", text(&out)];
         answered(&[&audit[..], &more].concat());
-        let found = json(&out.join("audit.json"));
-        let label = found["attributes"].as_array().unwrap().iter().find(|a| a["is_label"] == true).unwrap();
+        let answer = json(&out.join("audit.json"));
+        let label = answer["attributes"].as_array().unwrap().iter().find(|a| a["is_label"] == true).unwrap();
         assert_eq!(label["name"], ["grade", "code", "code"][at]);
-        assert!(found["accuracy"].as_f64().unwrap() > 0.5, "{}", found["accuracy"]);
+        assert!(answer["accuracy"].as_f64().unwrap() > 0.5, "{}", answer["accuracy"]);
         let words: [&str; 3] = if at == 0 { ["low", "mid", "top"] } else { ["3", "5", "9"] };
         let records = csv(&out.join("records.csv"));
         assert!(records.1.iter().all(|r| words.contains(&r[1].as_str())), "{:?}", records.1[0]);
@@ -368,8 +371,11 @@ fn a_target_of_several_classes() {
     let args =
         ["train", "--data", text(&data), "--network", text(&net), "--id", "who", "--batch", "20", "--out"];
     answered(&[&args[..], &[text(&model), "--target", "code", "--drop", "grade"]].concat());
-    let said = refused(&[&args[..], &[text(&model), "--target", "a", "--drop", "grade"]].concat());
-    assert!(said.contains("--target") && said.contains("class") && said.contains("squared-error"), "{said}");
+    let message = refused(&[&args[..], &[text(&model), "--target", "a", "--drop", "grade"]].concat());
+    assert!(
+        message.contains("--target") && message.contains("class") && message.contains("squared-error"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -391,19 +397,19 @@ fn what_cannot_be_is_refused_by_name() {
         (&["--target", "dose", "--id", "who", "--unit", "size=cm"], "--unit"),
         (&["--target", "dose", "--id", "who", "--sigma", "1", "--filter-budgets", "nothing"], "nothing"),
     ] {
-        let said = with(more);
-        assert!(said.contains(wanted), "{more:?}: {said}");
+        let message = with(more);
+        assert!(message.contains(wanted), "{more:?}: {message}");
     }
     // a model of arrays does not take a table
     let images = folder(24);
     let arrays = images.path().join("run");
     private(images.path(), &arrays, &["--steps", "2"]);
-    let said = refused(&["audit", "--model", text(&arrays), "--data", text(&data)]);
-    assert!(said.contains("encoding.json") && said.contains("--target"), "{said}");
+    let message = refused(&["audit", "--model", text(&arrays), "--data", text(&data)]);
+    assert!(message.contains("encoding.json") && message.contains("--target"), "{message}");
     // nor the other way round
     trained(&data, &out, &["--target", "dose"]);
-    let said = refused(&["audit", "--model", text(&out), "--data", text(images.path())]);
-    assert!(said.contains("rows of a table"), "{said}");
+    let message = refused(&["audit", "--model", text(&out), "--data", text(images.path())]);
+    assert!(message.contains("rows of a table"), "{message}");
 }
 
 /// Ids of the records that a run was trained on.
@@ -420,10 +426,10 @@ fn who_is_held_out_of_a_private_run_does_not_follow_from_the_seed() {
     let data = patients(dir.path(), 120);
     let levels = public_levels(dir.path());
     let about = ["--target", "high", "--drop", "budget,dose", "--holdout", "0.4", "--rate", "0.2", "--track"];
-    let given = [&about[..], &BOUNDS, &["--levels", text(&levels)]].concat();
+    let public = [&about[..], &BOUNDS, &["--levels", text(&levels)]].concat();
     let run = |name: &str, more: &[&str]| {
         let out = dir.path().join(name);
-        trained(&data, &out, &[&given[..], more].concat());
+        trained(&data, &out, &[&public[..], more].concat());
         out
     };
     let (a, b) = (run("a", &["--sigma", "1.2"]), run("b", &["--sigma", "1.2"]));

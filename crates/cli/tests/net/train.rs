@@ -74,7 +74,7 @@ fn epsilon_is_that_of_the_gaussian_mechanism_where_every_record_is_drawn() {
         ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
     answered(&[&base[..], &["--batch", "24", "--steps", "7", "--sigma", "4", "--delta", "1e-4"]].concat());
     let p = &json(&out.join("training.json"))["privacy"];
-    let found = p["epsilon"].as_f64().unwrap();
+    let actual = p["epsilon"].as_f64().unwrap();
     // the definition, δ(ε) = ∫ (p − e^ε q)₊ of two unit Gaussians μ = √T/σ apart, by the trapezoidal rule
     let mu = steps.sqrt() / sigma;
     let density = |y: f64| (-0.5 * y * y).exp() * 0.398_942_280_401_432_7;
@@ -87,7 +87,7 @@ fn epsilon_is_that_of_the_gaussian_mechanism_where_every_record_is_drawn() {
         let mid = 0.5 * (low + high);
         if delta_at(mid) > delta { low = mid } else { high = mid }
     }
-    assert!(found >= high * (1.0 - 1e-5) && found < high * 1.002, "{found} {high}");
+    assert!(actual >= high * (1.0 - 1e-5) && actual < high * 1.002, "{actual} {high}");
     assert!(p["epsilon_pld"]["lower"].as_f64().unwrap() <= high * (1.0 + 1e-5));
     // Mironov 2017: T steps have α T/(2σ²); Canonne, Kamath, Steinke 2020, proposition 12, over real orders
     let of = |a: f64| a * steps / (2.0 * sigma * sigma) + (1.0 - 1.0 / a).ln() - (delta * a).ln() / (a - 1.0);
@@ -115,10 +115,10 @@ fn the_noise_for_an_epsilon_is_found() {
     let t = json(&out.join("training.json"));
     let epsilon = t["privacy"]["epsilon"].as_f64().unwrap();
     assert!(epsilon <= 1.5 && epsilon > 1.48, "{epsilon}");
-    let said = String::from_utf8_lossy(&run.stdout);
+    let message = String::from_utf8_lossy(&run.stdout);
     for word in ["privacy loss distributions", "Rényi accounting", "Poisson sampling", "zero-out adjacency"]
     {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(message.contains(word), "{word}: {message}");
     }
     let page = fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("By privacy loss distributions") && page.contains("by Rényi accounting"));
@@ -255,10 +255,13 @@ fn divergence_stops_and_keeps_the_last_good_model() {
     let args =
         ["train", "--data", text(data.path()), "--network", text(&net), "--out", text(&out), "--seed", "1"];
     let run = leakscope(&[&args[..], &["--steps", "50", "--batch", "24", "--lr", "1e37", "--json"]].concat());
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(2), "{said}");
+    let message = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{message}");
     assert!(run.stdout.is_empty());
-    assert!(said.contains("diverged") && said.contains("last good") && said.contains("lower --lr"), "{said}");
+    assert!(
+        message.contains("diverged") && message.contains("last good") && message.contains("lower --lr"),
+        "{message}"
+    );
     let t = json(&out.join("training.json"));
     assert_eq!(t["stopped"], "diverged");
     assert!(t["steps"].as_u64().unwrap() < 50);
@@ -281,8 +284,8 @@ fn a_runaway_loss_is_said_and_stops_no_private_run() {
     assert!(t["notes"].to_string().contains("over a million times that at the start"), "{t}");
     // in the open it is divergence
     let run = leakscope(&[&args[..], &["--steps", "20", "--batch", "12", "--lr", "1e12"]].concat());
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(2), "{said}");
+    let message = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{message}");
     assert_eq!(json(&out.join("training.json"))["stopped"], "diverged");
 }
 
@@ -296,8 +299,8 @@ fn steps_that_a_private_run_takes_back_are_counted() {
     let run = leakscope(
         &[&args[..], &["--steps", "20", "--batch", "12", "--lr", "1e38", "--sigma", "40"]].concat(),
     );
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(2), "{said}");
+    let message = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(2), "{message}");
     let t = json(&out.join("training.json"));
     assert_eq!((&t["stopped"], &t["steps"]), (&"diverged".into(), &0.into()));
     assert!(t["privacy"]["epsilon"].as_f64().unwrap() > 0.0, "{}", t["privacy"]);
@@ -347,12 +350,12 @@ fn the_clip_that_nobody_chose_is_said() {
         "--sigma",
         "1",
     ];
-    let said =
+    let message =
         |more: &[&str]| String::from_utf8_lossy(&answered(&[&args[..], more].concat()).stdout).into_owned();
-    let assumed = said(&[]);
+    let assumed = message(&[]);
     assert!(assumed.contains("hard clip at C = 1, σ = 1"), "{assumed}");
     assert!(assumed.contains("No --clip was given: gradients were clipped at C = 1"), "{assumed}");
-    let chosen = said(&["--clip", "1", "--clip-kind", "gelu"]);
+    let chosen = message(&["--clip", "1", "--clip-kind", "gelu"]);
     assert!(chosen.contains("smooth (GELU) clip at C = 1") && !chosen.contains("No --clip"), "{chosen}");
     let help = String::from_utf8_lossy(&answered(&["train", "--help"]).stdout).into_owned();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -395,9 +398,9 @@ fn layers_are_frozen_by_the_number_in_their_tensors_names() {
             assert_eq!(same, frozen.contains(&name.split('.').nth(1).unwrap()), "--freeze {freeze}: {name}");
         }
     }
-    let said = refused(&[&base[..], &["1", "--freeze", "4", "--out", text(&start)]].concat());
+    let message = refused(&[&base[..], &["1", "--freeze", "4", "--out", text(&start)]].concat());
     let layers = "layers with parameters are 1 (dense), 2 (residual), 3 (dense), 5 (dense), 6 (dense)";
-    assert!(said.contains("layer 4 (tanh) has no parameters") && said.contains(layers), "{said}");
+    assert!(message.contains("layer 4 (tanh) has no parameters") && message.contains(layers), "{message}");
 }
 
 #[test]
@@ -457,10 +460,10 @@ fn the_demonstration_runs() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("demo");
     let run = answered(&["demo", "--records", "200", "--out", text(&out)]);
-    let said = String::from_utf8_lossy(&run.stderr);
+    let message = String::from_utf8_lossy(&run.stderr);
     assert!(
-        said.contains("$ leakscope net train --data") && said.contains("$ leakscope net audit --model"),
-        "{said}"
+        message.contains("$ leakscope net train --data") && message.contains("$ leakscope net audit --model"),
+        "{message}"
     );
     assert!(json(&out.join("model/training.json"))["privacy"]["epsilon"].as_f64().unwrap() <= 0.2);
     let audit = json(&out.join("audit/audit.json"));

@@ -32,8 +32,8 @@ fn no_published_number_ratio_difference_or_lattice_gives_a_statistic_away() {
     let statistics = people.statistics();
     for file in &files {
         let text = std::fs::read_to_string(file).unwrap();
-        let found = given_away(&numbers_in(&text), &statistics);
-        assert!(found.is_empty(), "{}: {found:?}", file.display());
+        let matches = given_away(&numbers_in(&text), &statistics);
+        assert!(matches.is_empty(), "{}: {matches:?}", file.display());
         assert!(!text.contains("Fresno") && !text.contains("people.csv"), "{}", file.display());
     }
     // The lattice is public: steps are powers of two over powers of two.
@@ -54,9 +54,9 @@ fn no_published_number_ratio_difference_or_lattice_gives_a_statistic_away() {
     }
     // The same attacks on what was published before find every standard deviation.
     let (grid, pairs) = as_it_was(&people, 0.37);
-    let found = given_away(&pairs.iter().flat_map(|p| [p.0, p.1]).collect::<Vec<_>>(), &statistics);
+    let matches = given_away(&pairs.iter().flat_map(|p| [p.0, p.1]).collect::<Vec<_>>(), &statistics);
     for (j, name) in NAMES.iter().enumerate() {
-        assert!(found.iter().any(|f| f.starts_with(&format!("sd of {name}"))), "{found:?}");
+        assert!(matches.iter().any(|f| f.starts_with(&format!("sd of {name}"))), "{matches:?}");
         let sd = statistics.iter().find(|s| s.0 == format!("sd of {name}")).unwrap().1;
         assert!(on_lattice(&[pairs[j].1], sd, grid));
         let now: Vec<f64> = (1..=3)
@@ -105,15 +105,15 @@ fn who_knows_2999_of_3000_patients_does_not_compute_the_last() {
     let mut values = vec![];
     for k in 1..=3 {
         for name in PUBLISHED {
-            let found = by_ratio(&numbers_in(&place.text(&format!("out/release-{k}/{name}"))));
-            assert!(found.is_empty(), "{name}: {found:?}");
+            let matches = by_ratio(&numbers_in(&place.text(&format!("out/release-{k}/{name}"))));
+            assert!(matches.is_empty(), "{name}: {matches:?}");
         }
         values.push(place.statement(&format!("out/release-{k}/release.json")).coefficients["age"]);
     }
     let r = place.statement("out/release-1/release.json");
     for octave in -3..=10 {
-        let found = by_lattice(&values, r.mechanism.grid * 2_f64.powi(octave));
-        assert!(found.is_empty(), "{octave}: {found:?}");
+        let matches = by_lattice(&values, r.mechanism.grid * 2_f64.powi(octave));
+        assert!(matches.is_empty(), "{octave}: {matches:?}");
     }
     assert_eq!((r.eta.max, r.eta.target.unwrap().eta), (Some(0.5), 0.5));
 }

@@ -72,10 +72,10 @@ fn loss_is_how_published_coefficients_move_with_each_value() {
     };
     for (i, (l2, balance)) in [(0.3, 0), (0.05, 0), (0.1, 2)].into_iter().enumerate() {
         write(&table);
-        let found =
+        let actual =
             place.release(&format!("t.csv --target y --l2 {l2} --sigma 1 --balance {balance} --out out-{i}"));
         let r = place.statement(&format!("out-{i}/release-1/release.json"));
-        let measured = found["measured"]["eta_max"].as_f64().unwrap() * r.mechanism.sigma;
+        let measured = actual["measured"]["eta_max"].as_f64().unwrap() * r.mechanism.sigma;
         let [a, b] = ["a", "b"].map(|name| r.mechanism.units[name]);
         let request = Request {
             read: ReadOptions { paths: vec![place.path("t.csv")], ..ReadOptions::default() },

@@ -34,13 +34,13 @@ fn what_only_the_owner_may_see_is_in_its_own_folder() {
     assert!(own.contains("class=\"verdict bad\"") && own.contains("For the owner of the data only."));
     let page = place.text("out/release-1/report.html");
     assert!(page.contains("Which files may leave the house") && page.contains("What was read off the data"));
-    let said = place.run("release people.csv --target y --l2 0.1 --sigma 1 --out out");
-    assert!(String::from_utf8_lossy(&said.stdout).contains("never leaves the house"));
+    let message = place.run("release people.csv --target y --l2 0.1 --sigma 1 --out out");
+    assert!(String::from_utf8_lossy(&message.stdout).contains("never leaves the house"));
     // A ledger from before lies in the open.
     std::fs::rename(place.path("out/private/ledger.json"), place.path("out/ledger.json")).unwrap();
-    let said = place.run("release people.csv --target y --l2 0.1 --sigma 1 --out out");
-    assert_eq!(said.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&said.stderr).contains("move ledger.json and ledger.key into"));
+    let message = place.run("release people.csv --target y --l2 0.1 --sigma 1 --out out");
+    assert_eq!(message.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&message.stderr).contains("move ledger.json and ledger.key into"));
 }
 
 /// A label of a large spread that can be read off is red, however small η is; noise that hides everything is green; and what is
@@ -88,11 +88,11 @@ fn how_often_values_are_told_apart_decides_the_page() {
     assert_eq!(balanced["tell"]["label"]["by"], "eta");
     assert_ne!(colour("balanced/release-1"), Colour::Green);
     // A pair that was given is public; one outside the bounds is refused.
-    let given = place.release(&format!("{line} given --sigma 1e5 --tell age=40,60"));
-    assert_eq!(given["tell"]["given"][0], serde_json::json!({"attribute": "age", "from": "40", "to": "60"}));
-    let said = place.run(&format!("release {line} given {bounds} --sigma 1 --tell age=40,600"));
-    assert_eq!(said.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&said.stderr).contains("by its bounds"));
+    let pair = place.release(&format!("{line} given --sigma 1e5 --tell age=40,60"));
+    assert_eq!(pair["tell"]["given"][0], serde_json::json!({"attribute": "age", "from": "40", "to": "60"}));
+    let message = place.run(&format!("release {line} given {bounds} --sigma 1 --tell age=40,600"));
+    assert_eq!(message.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&message.stderr).contains("by its bounds"));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn levels_are_those_that_many_have_unless_they_were_given() {
     homes.dedup();
     let levels = serde_json::json!({ "home": homes, "race": ["asian", "black", "white"] });
     place.write("levels.json", &levels.to_string());
-    let given = "--levels levels.json --bounds age=-50..150 --bounds height=0..300 --bounds income=0..1e6 --scale bounds";
-    let r = place.release(&format!("{line} {given} --out given"));
+    let public = "--levels levels.json --bounds age=-50..150 --bounds height=0..300 --bounds income=0..1e6 --scale bounds";
+    let r = place.release(&format!("{line} {public} --out given"));
     assert!(r["coefficients"].to_string().contains("Fresno"));
     let read = r["read_off"].to_string();
     assert!(!read.contains("levels of") && !read.contains("deviation of"), "{read}");
@@ -147,9 +147,9 @@ fn what_is_not_counted_is_refused_with_what_to_do() {
         ("people.csv --schema draft.json --scale bounds", ["--schema", "draft"]),
     ] {
         let output = place.run(&format!("release {line} --target y --l2 0.1 --sigma 1 --out out"));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
-        assert!(parts.iter().all(|part| said.contains(part)), "{line}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{line}: {message}");
         assert!(published(&place.path("out")).is_empty(), "{line}");
     }
 }
@@ -170,8 +170,8 @@ fn a_ledger_that_does_not_know_a_release_is_refused() {
     std::fs::write(place.path("out/private/ledger.json"), &older).unwrap();
     let refused = release("64");
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("does not know release-2") && said.contains("newest copy"), "{said}");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("does not know release-2") && message.contains("newest copy"), "{message}");
     assert!(!place.path("out/release-3").exists());
     // Without its first release and its ledger the folder still says that there were some.
     std::fs::remove_file(place.path("out/private/ledger.json")).unwrap();

@@ -38,9 +38,9 @@ impl Place {
 
     pub(crate) fn release(&self, line: &str) -> Value {
         let output = self.run(&format!("release {line} --json"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        let red = output.status.code() == Some(1) && said.contains("this release is red");
-        assert!(output.status.success() || red, "{line}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let red = output.status.code() == Some(1) && message.contains("this release is red");
+        assert!(output.status.success() || red, "{line}: {message}");
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
@@ -136,7 +136,7 @@ impl People {
             let extreme = |least: bool| {
                 values.iter().copied().fold(values[0], |m, x| if (x < m) == least { x } else { m })
             };
-            for (what, value) in [
+            for (subject, value) in [
                 ("sum", sum),
                 ("mean", mean),
                 ("sd", (squares / n).sqrt()),
@@ -145,7 +145,7 @@ impl People {
                 ("min", extreme(true)),
                 ("max", extreme(false)),
             ] {
-                all.push((format!("{what} of {name}"), value));
+                all.push((format!("{subject} of {name}"), value));
             }
         }
         all
@@ -177,19 +177,19 @@ fn digests_are_no_numbers_and_nothing_else_is_left_out() {
 
 /// Every number that stands anywhere in a text, with thousands separators and without; digests are none.
 pub(crate) fn numbers_in(text: &str) -> Vec<f64> {
-    let mut found = vec![];
+    let mut numbers = vec![];
     let text = without_digests(text);
     for separators in [true, false] {
         let inside = |c: char| c.is_ascii_digit() || "+-.eE".contains(c) || (separators && c == ',');
         for word in text.split(|c| !inside(c)) {
             let word = word.replace(',', "");
             let word = word.trim_matches(|c: char| !c.is_ascii_digit() && c != '-' && c != '.');
-            found.extend(word.parse::<f64>().ok().filter(|x| x.is_finite() && *x != 0.0));
+            numbers.extend(word.parse::<f64>().ok().filter(|x| x.is_finite() && *x != 0.0));
         }
     }
-    found.sort_by(f64::total_cmp);
-    found.dedup();
-    found
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    numbers
 }
 
 pub(crate) fn close(a: f64, b: f64, tolerance: f64) -> bool {
@@ -198,12 +198,12 @@ pub(crate) fn close(a: f64, b: f64, tolerance: f64) -> bool {
 
 /// The statistics that stand among numbers, or that two of them have as ratio or difference.
 pub(crate) fn given_away(numbers: &[f64], statistics: &[(String, f64)]) -> Vec<String> {
-    let mut found = vec![];
+    let mut matches = vec![];
     let mut look = |x: f64, how: &str, whole: bool| {
         for (name, value) in statistics {
             // Whole numbers differ by whole numbers: that tells nothing.
             if close(x.abs(), value.abs(), SAME) && (whole || value.fract() != 0.0) {
-                found.push(format!("{name} = {value} as {how} {x}"));
+                matches.push(format!("{name} = {value} as {how} {x}"));
             }
         }
     };
@@ -216,7 +216,7 @@ pub(crate) fn given_away(numbers: &[f64], statistics: &[(String, f64)]) -> Vec<S
             look(a - b, "a difference", false);
         }
     }
-    found
+    matches
 }
 
 /// Files under a folder, but for what is private.

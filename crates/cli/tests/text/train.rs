@@ -82,9 +82,9 @@ fn a_private_run_promises_to_texts_keeps_their_accounts_and_leaves_a_model() {
     // what the verdict says of the loss before is the audit's of the first model
     let audit = ["text", "audit", "held.txt", "--no-eta", "--trace", "skip", "--json", "--model"];
     let mean = |model: &str| {
-        let found = folder.run_words([&audit[..], &[model]].concat()).expect(0).json();
+        let answer = folder.run_words([&audit[..], &[model]].concat()).expect(0).json();
         let of = |r: &Value| (r["loss"].as_f64().unwrap(), r["tokens"].as_f64().unwrap() - 1.0);
-        let all: Vec<(f64, f64)> = found["records"].as_array().unwrap().iter().map(of).collect();
+        let all: Vec<(f64, f64)> = answer["records"].as_array().unwrap().iter().map(of).collect();
         all.iter().map(|(l, n)| l * n).sum::<f64>() / all.iter().map(|(_, n)| n).sum::<f64>()
     };
     assert!((mean(&testdata("gpt2")) / held["loss_before"].as_f64().unwrap() - 1.0).abs() < 1e-5);
@@ -149,10 +149,10 @@ fn users_are_drawn_and_promised_to_as_a_whole() {
     // the account is that of three steps at rate 1/2 with σ = 2
     let account = ["account", "--sigma", "2", "--rate", "0.5", "--steps", "3", "--delta", "1e-5", "--json"];
     let theirs = folder.run_words(account).expect(0).json();
-    let found = theirs.to_string();
+    let actual = theirs.to_string();
     let epsilon = t["privacy"]["epsilon_pld"]["upper"].as_f64().unwrap();
     let upper = numbers(&theirs).into_iter().any(|v| (v / epsilon - 1.0).abs() < 1e-9);
-    assert!(upper, "{epsilon}: {found}");
+    assert!(upper, "{epsilon}: {actual}");
     assert!(folder.read("run/report.html").contains("for every user"));
     let refused = folder.run_words([&base[..], &users, &["--track", "--batch", "2", "--out", "no"]].concat());
     assert!(refused.expect(2).stderr.contains("--track: accounts are of single texts"));
@@ -214,13 +214,13 @@ fn a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped() {
         let mut words: Vec<&str> =
             vec!["text", "train", "--model", &model, "--steps", "8", "--out", "halves"];
         let all = [&["--batch", "2", "--clip", "1", "--rank", "2"][..], &same.concat()].concat();
-        let mut given = all.clone();
-        let at = given.iter().position(|w| *w == more[0]).unwrap();
-        given[at + 1] = more[1];
-        words.extend(given);
+        let mut options = all.clone();
+        let at = options.iter().position(|w| *w == more[0]).unwrap();
+        options[at + 1] = more[1];
+        words.extend(options);
         words.push("--resume");
-        let said = folder.run_words(words).expect(2).stderr;
-        assert!(said.contains(says), "{more:?}: {said}");
+        let message = folder.run_words(words).expect(2).stderr;
+        assert!(message.contains(says), "{more:?}: {message}");
     }
     // a damaged checkpoint is no start
     let path = folder.path("halves/private/checkpoint.safetensors");
@@ -228,8 +228,8 @@ fn a_run_goes_on_from_its_checkpoint_as_if_it_had_not_stopped() {
     let last = bytes.len() - 5;
     bytes[last] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let said = run("halves", "8", &["--resume"]).expect(2).stderr;
-    assert!(said.contains("damaged"), "{said}");
+    let message = run("halves", "8", &["--resume"]).expect(2).stderr;
+    assert!(message.contains("damaged"), "{message}");
 }
 
 /// The attacker knows every text but one, every setting and all files outside `private/`. Where the noise follows from the seed, a
@@ -330,9 +330,9 @@ fn bad_input_is_explained() {
     // results never take the place of the model that is read
     train(&folder, "gpt2", &["texts.txt", "--sigma", "1", "--steps", "1", "--out", "run"]).expect(0);
     let words = ["text", "train", "texts.txt", "--model", "run/model", "--batch", "4", "--out", "run"];
-    let said = folder.run_words(words).expect(2).stderr;
-    assert!(said.contains("is read by this command"), "{said}");
+    let message = folder.run_words(words).expect(2).stderr;
+    assert!(message.contains("is read by this command"), "{message}");
     // nor stay old weights beside new ones
-    let said = train(&folder, "llama2", &["texts.txt", "--sigma", "1", "--out", "run"]).expect(2).stderr;
-    assert!(said.contains("of another model"), "{said}");
+    let message = train(&folder, "llama2", &["texts.txt", "--sigma", "1", "--out", "run"]).expect(2).stderr;
+    assert!(message.contains("of another model"), "{message}");
 }

@@ -147,8 +147,8 @@ pub fn attack(
     options.check(fit)?;
     secret.check(rows.width())?;
     if !parts.is_empty() && parts.len() as u64 != rows.len() {
-        let (found, expected) = (parts.len(), rows.len() as usize);
-        return Err(Error::Shape { what: "the parts of the records", found, expected });
+        let (actual, expected) = (parts.len(), rows.len() as usize);
+        return Err(Error::Shape { subject: "the parts of the records", actual, expected });
     }
     let (p, trials) = (rows.width(), options.trials);
     let noise = Seeded::new(options.seed).normals(p * trials);
@@ -160,13 +160,13 @@ impl Options {
     /// Checks what does not depend on the kind of model; noise is on `free` coordinates.
     fn check_noise(&self, free: usize) -> Result<()> {
         if let Some(&value) = self.sigmas.iter().find(|s| !(**s > 0.0 && s.is_finite())) {
-            return Err(Error::OutOfRange { what: "sigma", value, expected: "a positive number" });
+            return Err(Error::OutOfRange { subject: "sigma", value, expected: "a positive number" });
         }
         if self.trials == 0 {
-            return Err(Error::OutOfRange { what: "trials", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "trials", value: 0.0, expected: "at least 1" });
         }
         match self.shape.as_ref().filter(|shape| shape.len() != free) {
-            Some(shape) => Err(Error::Shape { what: "the noise", found: shape.len(), expected: free }),
+            Some(shape) => Err(Error::Shape { subject: "the noise", actual: shape.len(), expected: free }),
             None => Ok(()),
         }
     }
@@ -176,7 +176,7 @@ impl Options {
         let scaled = fit.penalty.intercept || fit.family == Family::Linear;
         if self.attacks.contains(&Attack::Informed) && !scaled {
             let expected = "a model with an intercept, or linear regression";
-            return Err(Error::OutOfRange { what: "the informed adversary", value: 0.0, expected });
+            return Err(Error::OutOfRange { subject: "the informed adversary", value: 0.0, expected });
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ pub fn refits_of_block(
 ) -> Result<()> {
     if fit.family != Family::Linear {
         return Err(Error::NotApplicable {
-            what: "candidate models from one block",
+            subject: "candidate models from one block",
             setting: "a family that is not linear",
             advice: "use for_each_record, which reads all rows for each",
         });
@@ -164,7 +164,11 @@ impl Pass for Removals<'_> {
         let p = self.w.len();
         let white = self.whitener.is_empty() || self.whitener.len() == p * p;
         if block.width != p || self.inverse.len() != p * p || !white {
-            return Err(Error::Shape { what: "rows of the model's width", found: block.width, expected: p });
+            return Err(Error::Shape {
+                subject: "rows of the model's width",
+                actual: block.width,
+                expected: p,
+            });
         }
         state.h.resize(block.len() * p, 0.0);
         matmul(&block.x, &self.inverse, (block.len(), p, p), &mut state.h);

@@ -46,8 +46,8 @@ impl Secret {
     /// A number in bins: bin m lies between edges m − 1 and m and is tried at `centres[m]`.
     pub fn bins(column: usize, centres: Vec<f64>, edges: Vec<f64>, counts: &[u64]) -> Result<Self> {
         if edges.len() + 1 != centres.len() {
-            let (found, expected) = (edges.len(), centres.len().saturating_sub(1));
-            return Err(Error::Shape { what: "the edges of bins", found, expected });
+            let (actual, expected) = (edges.len(), centres.len().saturating_sub(1));
+            return Err(Error::Shape { subject: "the edges of bins", actual, expected });
         }
         Self::new(column..column + 1, centres, edges, counts)
     }
@@ -56,17 +56,21 @@ impl Secret {
         let (m, k) = (counts.len(), columns.len());
         if m < 2 {
             let expected = "at least two values: there is nothing to guess";
-            return Err(Error::OutOfRange { what: "the number of candidates", value: m as f64, expected });
+            return Err(Error::OutOfRange { subject: "the number of candidates", value: m as f64, expected });
         }
         if candidates.len() != m * k {
-            return Err(Error::Shape { what: "the candidates", found: candidates.len(), expected: m * k });
+            return Err(Error::Shape {
+                subject: "the candidates",
+                actual: candidates.len(),
+                expected: m * k,
+            });
         }
         if counts.contains(&0) {
             let expected = "a candidate that some record has";
-            return Err(Error::OutOfRange { what: "the count of a candidate", value: 0.0, expected });
+            return Err(Error::OutOfRange { subject: "the count of a candidate", value: 0.0, expected });
         }
         if let Some(&value) = candidates.iter().find(|v| !v.is_finite()) {
-            return Err(Error::OutOfRange { what: "a candidate", value, expected: "a finite number" });
+            return Err(Error::OutOfRange { subject: "a candidate", value, expected: "a finite number" });
         }
         let total: u64 = counts.iter().sum();
         let prior = counts.iter().map(|&c| c as f64 / total as f64).collect();
@@ -82,7 +86,7 @@ impl Secret {
         match self.columns.len() {
             1 => Ok(Self { rescales: true, ..self }),
             _ => Err(Error::NotApplicable {
-                what: "a scale of its own",
+                subject: "a scale of its own",
                 setting: "a secret of several columns",
                 advice: "only a number is scaled by its records",
             }),
@@ -107,7 +111,7 @@ impl Secret {
         let growth = way * (to[0] + x[column]) / n - (way / n).powi(2);
         if growth <= -1.0 + CONSTANT {
             return Err(Error::OutOfRange {
-                what: "the variance of the secret's column with a candidate in place",
+                subject: "the variance of the secret's column with a candidate in place",
                 value: 1.0 + growth,
                 expected: "more than nothing: the column would be constant, so scale it by public bounds",
             });
@@ -117,8 +121,8 @@ impl Secret {
 
     pub(super) fn check(&self, width: usize) -> Result<()> {
         if self.columns.end > width {
-            let (found, expected) = (self.columns.end, width);
-            return Err(Error::Shape { what: "the columns of the secret", found, expected });
+            let (actual, expected) = (self.columns.end, width);
+            return Err(Error::Shape { subject: "the columns of the secret", actual, expected });
         }
         Ok(())
     }

@@ -106,7 +106,11 @@ impl<'a> Models<'a> {
     ) -> Result<()> {
         let (p, m_count, n) = (self.p(), self.secret.len(), range.len());
         if block.width != p || self.inverse.len() != p * p {
-            return Err(Error::Shape { what: "rows of the model's width", found: block.width, expected: p });
+            return Err(Error::Shape {
+                subject: "rows of the model's width",
+                actual: block.width,
+                expected: p,
+            });
         }
         let columns = self.secret.columns();
         let x = &block.x[range.start * p..range.end * p];
@@ -380,7 +384,7 @@ fn gradients(
 
 pub(super) fn leverage() -> Error {
     let expected = "less than one: without this record a coefficient is undetermined, so add a penalty (l2)";
-    Error::OutOfRange { what: "the leverage of a record", value: 1.0, expected }
+    Error::OutOfRange { subject: "the leverage of a record", value: 1.0, expected }
 }
 
 /// All blocks, in order, in memory.

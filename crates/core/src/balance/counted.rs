@@ -11,7 +11,7 @@ use super::{Level, NOTHING, Options, Sharing, Start, Update, Variant, losses_of}
 use crate::fisher::Directions;
 use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{axpy, dot, largest_eigenvalue};
-use crate::rows::{Reweighted, Rows};
+use crate::rows::{Altered, Rows};
 use crate::{Error, Result};
 
 /// Counted leakage of a balanced model.
@@ -141,7 +141,7 @@ fn measure(
     options: &Options,
     weights: &[f64],
 ) -> Result<(Minimiser, Vec<f64>)> {
-    let fit = Minimiser::fit(&Reweighted::new(rows, weights)?, kind, penalty, rows.len() as usize)?;
+    let fit = Minimiser::fit(&Altered::weighted(rows, weights)?, kind, penalty, rows.len() as usize)?;
     let e = losses_of(rows, &fit, &options.level, options.release, options.shape.as_ref())?;
     Ok((fit, e))
 }
@@ -196,8 +196,8 @@ impl<'a> Forwards<'a> {
         let (last, weights) = self.models.get(number).ok_or(Error::Empty)?;
         let (d, k, q) = (last.d, last.k, last.q());
         if let Some(a) = attributes.iter().find(|a| a.basis.len() != p * a.count) {
-            let (found, expected) = (a.basis.len(), p * a.count);
-            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
+            let (actual, expected) = (a.basis.len(), p * a.count);
+            return Err(Error::Shape { subject: "the directions of an attribute", actual, expected });
         }
         let label = release.label_secret && self.options.level == Level::Record;
         let shape = self.options.shape.as_ref();
@@ -231,7 +231,7 @@ impl<'a> Forwards<'a> {
         }
         match eta.iter().chain(&attribute_eta).chain(&label_eta).find(|e| !e.is_finite()) {
             Some(&value) => {
-                Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" })
+                Err(Error::OutOfRange { subject: "η of a record", value, expected: "a finite number" })
             }
             None => {
                 let weights = weights.clone();

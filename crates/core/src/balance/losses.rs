@@ -15,63 +15,106 @@ use std::borrow::Cow;
 /// The pass for η of every row without the factor ω of its own weight: of the whole record where the geometry has no
 /// attributes, else of its first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Losses<'a> {
+pub struct Losses<'a, G: Clone = Geometry> {
     /// The model, its release, and the attribute that is balanced, if it is one.
-    pub geometry: Cow<'a, Geometry>,
+    pub geometry: Cow<'a, G>,
 }
+
+/// [`Losses`] of a softmax model.
+pub type SoftmaxLosses<'a> = Losses<'a, SoftmaxGeometry>;
 
 /// η of every row so far.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct LossesState {
+pub struct LossesState<R> {
     /// In row order.
     pub eta: Vec<f64>,
     #[serde(skip)]
-    records: Records,
+    records: R,
     #[serde(skip)]
     unweighted: Block,
 }
 
-impl Merge for LossesState {
+impl<R> Merge for LossesState<R> {
     fn merge(&mut self, later: Self) {
         self.eta.extend(later.eta);
     }
 }
 
+impl<R: Default> LossesState<R> {
+    /// Adds what `eta` appends for a block, as if all its weights were one.
+    fn add(
+        &mut self,
+        block: &Block,
+        eta: impl FnOnce(&Block, &mut R, &mut Vec<f64>) -> Result<()>,
+    ) -> Result<()> {
+        let first = self.eta.len();
+        if block.weight.is_empty() {
+            eta(block, &mut self.records, &mut self.eta)?;
+        } else {
+            self.unweighted.clone_from(block);
+            self.unweighted.weight.clear();
+            eta(&self.unweighted, &mut self.records, &mut self.eta)?;
+        }
+        match self.eta[first..].iter().find(|e| !e.is_finite()) {
+            Some(&value) => {
+                Err(Error::OutOfRange { subject: "η of a record", value, expected: "a finite number" })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl Pass for Losses<'_> {
     const NAME: &'static str = "the losses of records without their weights";
-    type State = LossesState;
+    type State = LossesState<Records>;
 
-    fn start(&self) -> LossesState {
+    fn start(&self) -> Self::State {
         LossesState::default()
     }
 
-    fn step(&self, state: &mut LossesState, block: &Block) -> Result<()> {
+    fn step(&self, state: &mut Self::State, block: &Block) -> Result<()> {
         self.geometry.check_width(block)?;
-        let mut own = std::mem::take(&mut state.unweighted);
-        let block = if block.weight.is_empty() {
-            block
-        } else {
-            own.clone_from(block);
-            own.weight.clear();
-            &own
-        };
-        let records = &mut state.records;
-        match self.geometry.attribute_count() {
-            0 => {
-                self.geometry.eta(block, records);
-                state.eta.extend_from_slice(&records.eta);
+        state.add(block, |block, records, eta| {
+            match self.geometry.attribute_count() {
+                0 => {
+                    self.geometry.eta(block, records);
+                    eta.extend_from_slice(&records.eta);
+                }
+                count => {
+                    self.geometry.records(block, records);
+                    eta.extend(records.attribute_eta.iter().step_by(count));
+                }
             }
-            count => {
-                self.geometry.records(block, records);
-                state.eta.extend(records.attribute_eta.iter().step_by(count));
-            }
-        }
-        let n = block.len();
-        state.unweighted = own;
-        finite(&state.eta[state.eta.len() - n..])
+            Ok(())
+        })
     }
 
-    fn fits(&self, _: &LossesState) -> bool {
+    fn fits(&self, _: &Self::State) -> bool {
+        true
+    }
+}
+
+impl Pass for SoftmaxLosses<'_> {
+    const NAME: &'static str = "the losses of records of a softmax model without their weights";
+    type State = LossesState<SoftmaxRecords>;
+
+    fn start(&self) -> Self::State {
+        LossesState::default()
+    }
+
+    fn step(&self, state: &mut Self::State, block: &Block) -> Result<()> {
+        self.geometry.check_width(block)?;
+        state.add(block, |block, records, eta| {
+            self.geometry.records(block, records)?;
+            match self.geometry.attribute_count() {
+                0 => eta.extend_from_slice(&records.eta),
+                count => eta.extend(records.attribute_eta.iter().step_by(count)),
+            }
+            Ok(())
+        })
+    }
+
+    fn fits(&self, _: &Self::State) -> bool {
         true
     }
 }
@@ -94,7 +137,8 @@ pub fn losses_under(
         Some(shape) => Geometry::under(fit, &attributes, release, shape)?,
         None => Geometry::new(fit, &attributes, release)?,
     };
-    Ok(rows.run(&Losses { geometry: Cow::Owned(geometry) })?.eta)
+    let pass: Losses<'_> = Losses { geometry: Cow::Owned(geometry) };
+    Ok(rows.run(&pass)?.eta)
 }
 
 /// [`losses_under`] of a model of either kind.
@@ -127,59 +171,4 @@ fn losses_of_classes(
         None => SoftmaxGeometry::new(fit, &attributes, release)?,
     };
     Ok(rows.run(&SoftmaxLosses { geometry: Cow::Owned(geometry) })?.eta)
-}
-
-/// [`Losses`] of a softmax model.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SoftmaxLosses<'a> {
-    /// The model, its release, and the attribute that is balanced, if it is one.
-    pub geometry: Cow<'a, SoftmaxGeometry>,
-}
-
-/// η of every row so far.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SoftmaxLossesState {
-    /// In row order.
-    pub eta: Vec<f64>,
-    #[serde(skip)]
-    records: SoftmaxRecords,
-}
-
-impl Merge for SoftmaxLossesState {
-    fn merge(&mut self, later: Self) {
-        self.eta.extend(later.eta);
-    }
-}
-
-impl Pass for SoftmaxLosses<'_> {
-    const NAME: &'static str = "the losses of records of a softmax model without their weights";
-    type State = SoftmaxLossesState;
-
-    fn start(&self) -> SoftmaxLossesState {
-        SoftmaxLossesState::default()
-    }
-
-    fn step(&self, state: &mut SoftmaxLossesState, block: &Block) -> Result<()> {
-        self.geometry.check_width(block)?;
-        let SoftmaxLossesState { eta, records } = state;
-        let unweighted = Block { weight: vec![], ..block.clone() };
-        self.geometry.records(&unweighted, records)?;
-        let first = eta.len();
-        match self.geometry.attribute_count() {
-            0 => eta.extend_from_slice(&records.eta),
-            count => eta.extend(records.attribute_eta.iter().step_by(count)),
-        }
-        finite(&eta[first..])
-    }
-
-    fn fits(&self, _: &SoftmaxLossesState) -> bool {
-        true
-    }
-}
-
-fn finite(eta: &[f64]) -> Result<()> {
-    match eta.iter().find(|e| !e.is_finite()) {
-        Some(&value) => Err(Error::OutOfRange { what: "η of a record", value, expected: "a finite number" }),
-        None => Ok(()),
-    }
 }

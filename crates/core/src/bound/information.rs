@@ -142,7 +142,7 @@ impl Draws {
             mean + (2.0 * variance * ln / n).sqrt() + 7.0 * range * ln / (3.0 * (n - 1.0)) + self.lost;
         if !upper.is_finite() {
             let expected = "noise the encodings can be seen in";
-            return Err(Error::OutOfRange { what: "the estimated information", value: upper, expected });
+            return Err(Error::OutOfRange { subject: "the estimated information", value: upper, expected });
         }
         let standard_error = (variance / n).sqrt();
         Ok(Estimate { value: mean, standard_error, upper: upper.max(0.0), confidence, draws: count })

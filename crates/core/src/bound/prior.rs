@@ -133,10 +133,12 @@ impl Encodings {
         in_range("width of the encodings", width as f64, width >= 1, "at least 1")?;
         if !values.len().is_multiple_of(width) {
             let expected = values.len().div_ceil(width) * width;
-            return Err(Error::Shape { what: "encodings", found: values.len(), expected });
+            return Err(Error::Shape { subject: "encodings", actual: values.len(), expected });
         }
         match values.iter().find(|x| !x.is_finite()) {
-            Some(&value) => Err(Error::OutOfRange { what: "encoding", value, expected: "a finite number" }),
+            Some(&value) => {
+                Err(Error::OutOfRange { subject: "encoding", value, expected: "a finite number" })
+            }
             None => Ok(Self::Vectors { width, values }),
         }
     }
@@ -192,9 +194,9 @@ impl Encodings {
 
     pub(crate) fn check(&self, prior: &Prior) -> Result<()> {
         if let Self::Vectors { width, values } = self {
-            let (found, expected) = (values.len() / width, prior.candidates() as usize);
-            if found != expected {
-                return Err(Error::Shape { what: "encodings", found, expected });
+            let (actual, expected) = (values.len() / width, prior.candidates() as usize);
+            if actual != expected {
+                return Err(Error::Shape { subject: "encodings", actual, expected });
             }
         }
         Ok(())

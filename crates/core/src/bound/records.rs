@@ -250,17 +250,17 @@ mod tests {
                     out.push(b.bounds.iter().find(|b| b.success.theorem == theorem).unwrap().success.value);
                 }
             }
-            let found = &all.at_sigmas().unwrap()[k];
+            let actual = &all.at_sigmas().unwrap()[k];
             for (theorem, each) in PER_RECORD.into_iter().zip(&each) {
                 let row =
-                    found.bounds.iter().find(|b| b.mean.success.theorem == theorem && !b.largest_distance);
+                    actual.bounds.iter().find(|b| b.mean.success.theorem == theorem && !b.largest_distance);
                 let row = row.unwrap();
                 let mean = each.iter().sum::<f64>() / 40.0;
                 let max = each.iter().copied().fold(0.0, f64::max);
                 assert!((row.mean.success.value - mean).abs() < 2e-5, "{theorem:?} {row:?} {mean}");
                 assert!((row.worst.unwrap().success.value - max).abs() < 2e-5, "{theorem:?} {row:?} {max}");
             }
-            let guo = found.bounds.iter().find(|b| b.largest_distance).unwrap();
+            let guo = actual.bounds.iter().find(|b| b.largest_distance).unwrap();
             assert!(guo.mean.success.value >= each[0].iter().copied().fold(0.0, f64::max) - 1e-9);
         }
         random.bits();

@@ -37,7 +37,7 @@ pub fn over_steps(prior: &Prior, first: &[f64], later: f64, steps: u64, sigma: f
     first.iter().try_for_each(|d| distance(*d))?;
     let expected = prior.candidates() as usize;
     if first.len() != expected {
-        return Err(Error::Shape { what: "distances", found: first.len(), expected });
+        return Err(Error::Shape { subject: "distances", actual: first.len(), expected });
     }
     let rest = (steps - 1) as f64 * later * later;
     let rho: Vec<f64> = first.iter().map(|d| (d * d + rest).sqrt() / sigma).collect();
@@ -55,9 +55,9 @@ mod tests {
     fn equal_distances_are_one_centre_and_steps_add_up_in_squares() {
         let prior = Prior::uniform(50).unwrap();
         for (radius, steps, sigma) in [(0.3, 1, 0.7), (1.0, 5, 2.0), (0.9, 2, 0.4)] {
-            let found = over_steps(&prior, &[radius; 50], radius, steps, sigma).unwrap().success;
+            let actual = over_steps(&prior, &[radius; 50], radius, steps, sigma).unwrap().success;
             let exact = one_centre(&prior, radius * (steps as f64).sqrt(), sigma).unwrap();
-            assert!((found - exact).abs() < 1e-9 && found >= exact - 1e-15, "{found} {exact}");
+            assert!((actual - exact).abs() < 1e-9 && actual >= exact - 1e-15, "{actual} {exact}");
         }
     }
 

@@ -160,9 +160,9 @@ impl Target {
 /// range meets the target.
 pub fn calibrate(target: Target, unknown: Unknown, adjacency: Adjacency) -> Result<Calibration> {
     target.check()?;
-    let (what, most) = target.name();
+    let (subject, most) = target.name();
     let unreachable = |unknown, lowest, highest, advice| {
-        Err(Error::Unreachable { what, target: most, unknown, lowest, highest, advice })
+        Err(Error::Unreachable { subject, target: most, unknown, lowest, highest, advice })
     };
     let answer = |sigma, rate, steps, achieved| Ok(Calibration { sigma, rate, steps, achieved, adjacency });
     match unknown {

@@ -234,8 +234,11 @@ mod tests {
                         continue;
                     }
                     assert!(e.relative_width() < 1e-6, "{sigma} {q} {delta}: {e:?}");
-                    let found = integrated(sigma, q, adjacency, e.upper);
-                    assert!((found / delta - 1.0).abs() < 2e-3, "{adjacency:?} {sigma} {q}: {found} {delta}");
+                    let actual = integrated(sigma, q, adjacency, e.upper);
+                    assert!(
+                        (actual / delta - 1.0).abs() < 2e-3,
+                        "{adjacency:?} {sigma} {q}: {actual} {delta}"
+                    );
                 }
             }
         }
@@ -298,9 +301,9 @@ mod tests {
             }
             for k in 0..t as usize {
                 let truth: f64 = pmf[k + 1..].iter().rev().sum();
-                let found = binomial_above(t, p, k as f64).unwrap();
-                assert!(found >= truth * (1.0 - 1e-12) - 1e-15, "{t} {p} {k}: {found} {truth}");
-                assert!(found <= truth * (1.0 + 1e-6) + 1e-8, "{t} {p} {k}: {found} {truth}");
+                let actual = binomial_above(t, p, k as f64).unwrap();
+                assert!(actual >= truth * (1.0 - 1e-12) - 1e-15, "{t} {p} {k}: {actual} {truth}");
+                assert!(actual <= truth * (1.0 + 1e-6) + 1e-8, "{t} {p} {k}: {actual} {truth}");
             }
         }
         assert_eq!(binomial_above(5.0, 0.5, -1.0), Some(1.0));

@@ -198,9 +198,9 @@ mod tests {
             (20.0, 1e-5, 284.391_849_497_742_5),
             (100.0, 1e-6, 5_474.365_500_194_637),
         ] {
-            let found = epsilon(mu, d).unwrap();
-            let excess = found / truth - 1.0;
-            assert!((-2e-16..1e-11).contains(&excess), "{mu} {d}: {found} {truth} {excess:e}");
+            let actual = epsilon(mu, d).unwrap();
+            let excess = actual / truth - 1.0;
+            assert!((-2e-16..1e-11).contains(&excess), "{mu} {d}: {actual} {truth} {excess:e}");
         }
     }
 

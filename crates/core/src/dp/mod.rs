@@ -100,7 +100,7 @@ impl Mechanism {
                 match adjacency {
                     Adjacency::Replace => Ok(()),
                     Adjacency::AddRemove => Err(Error::NotApplicable {
-                        what: "randomised response",
+                        subject: "randomised response",
                         setting: "add/remove adjacency",
                         advice: "every record answers, so account for it under replace adjacency",
                     }),
@@ -159,18 +159,18 @@ impl Interval {
     }
 }
 
-pub(crate) fn in_range(what: &'static str, value: f64, ok: bool, expected: &'static str) -> Result<()> {
-    if ok { Ok(()) } else { Err(Error::OutOfRange { what, value, expected }) }
+pub(crate) fn in_range(subject: &'static str, value: f64, ok: bool, expected: &'static str) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::OutOfRange { subject, value, expected }) }
 }
 
-pub(crate) fn positive(what: &'static str, value: f64) -> Result<()> {
-    in_range(what, value, value > 0.0 && value.is_finite(), "a positive number")
+pub(crate) fn positive(subject: &'static str, value: f64) -> Result<()> {
+    in_range(subject, value, value > 0.0 && value.is_finite(), "a positive number")
 }
 
 /// Noise whose square is a number too.
-fn representable(what: &'static str, value: f64) -> Result<()> {
-    positive(what, value)?;
-    in_range(what, value, (1e-100..=1e100).contains(&value), "a number between 1e-100 and 1e100")
+fn representable(subject: &'static str, value: f64) -> Result<()> {
+    positive(subject, value)?;
+    in_range(subject, value, (1e-100..=1e100).contains(&value), "a number between 1e-100 and 1e100")
 }
 
 /// δ must be a probability strictly between 0 and 1, large enough for its tails to be represented.

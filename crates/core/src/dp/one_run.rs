@@ -126,10 +126,10 @@ mod tests {
         let (mut above, mut sum) = (0, 0.0);
         for _ in 0..runs {
             let right = (0..m).filter(|_| rng.uniform() < keep).count() as u64;
-            let found =
+            let actual =
                 epsilon_at_least(Guesses { canaries: m, guessed: m, right }, 0.0, confidence).unwrap();
-            above += usize::from(found.value > epsilon);
-            sum += found.value;
+            above += usize::from(actual.value > epsilon);
+            sum += actual.value;
         }
         // 5% wanted; four standard errors of 400 runs are 4.4%
         assert!(above <= 38, "{above}");

@@ -243,9 +243,9 @@ mod tests {
             let (g, h) = (point(next().powf(0.2), next()), point(next().powf(0.2), next()));
             let (sigma, q) = (0.3 + 1.5 * next(), 0.02 + 0.9 * next());
             let epsilon = 3.0 * next() - 1.5;
-            let found = planar(g, h, (sigma, q, epsilon.exp()));
+            let actual = planar(g, h, (sigma, q, epsilon.exp()));
             let t = Pair::Mixture { sigma, q, p_mean: 1.0, q_mean: -1.0 }.above(epsilon);
-            assert!(found <= t.p - t.r + 1e-6, "{g:?} {h:?} {sigma} {q} {epsilon}: {found} {}", t.p - t.r);
+            assert!(actual <= t.p - t.r + 1e-6, "{g:?} {h:?} {sigma} {q} {epsilon}: {actual} {}", t.p - t.r);
             // The rule itself, on the pair that is attained.
             let own = planar([1.0, 0.0], [-1.0, 0.0], (sigma, q, epsilon.exp()));
             assert!((own - (t.p - t.r)).abs() < 2e-4, "{own} {}", t.p - t.r);

@@ -97,8 +97,8 @@ pub(super) fn prepare(
     for (attribute, &offset) in attributes.iter().zip(&offsets) {
         let m = attribute.count;
         if attribute.basis.len() != p * m {
-            let (found, expected) = (attribute.basis.len(), p * m);
-            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
+            let (actual, expected) = (attribute.basis.len(), p * m);
+            return Err(Error::Shape { subject: "the directions of an attribute", actual, expected });
         }
         for (ij, &value) in attribute.basis.iter().enumerate() {
             all[(offset + ij % m) * p + ij / m] = value;

@@ -173,8 +173,8 @@ impl Geometry {
         noise: &noise::Noise,
     ) -> Result<Self> {
         if noise.len() != fit.w.len() {
-            let (found, expected) = (noise.len(), fit.w.len());
-            return Err(Error::Shape { what: "the noise", found, expected });
+            let (actual, expected) = (noise.len(), fit.w.len());
+            return Err(Error::Shape { subject: "the noise", actual, expected });
         }
         Self::prepared(fit, attributes, release, Some(noise.whitener()))
     }
@@ -188,13 +188,13 @@ impl Geometry {
     ) -> Result<Self> {
         if !(release.sigma > 0.0 && release.sigma.is_finite()) {
             return Err(Error::OutOfRange {
-                what: "sigma",
+                subject: "sigma",
                 value: release.sigma,
                 expected: "a positive number",
             });
         }
         if release.releases == 0 {
-            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         let p = fit.w.len();
         let d = fit.penalty.data_width(p);
@@ -223,7 +223,9 @@ impl Geometry {
         }
         if !(gain > 0.0 && gain.is_finite()) {
             let expected = "noise and a penalty whose η is a number";
-            return Err(Error::OutOfRange { what: "the size of H⁻¹ over sigma", value: gain, expected });
+            return Err(Error::OutOfRange {
+                subject: "the size of H⁻¹ over sigma", value: gain, expected
+            });
         }
         let mut u = vec![0.0; p];
         matmul_transposed(&t, &w_data, (p, p, 1), &mut u);
@@ -296,7 +298,7 @@ impl Geometry {
         if block.width == self.fit.w.len() {
             return Ok(());
         }
-        Err(Error::Shape { what: "a row", found: block.width, expected: self.fit.w.len() })
+        Err(Error::Shape { subject: "a row", actual: block.width, expected: self.fit.w.len() })
     }
 
     /// Number of attributes.

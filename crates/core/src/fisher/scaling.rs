@@ -57,7 +57,7 @@ pub struct CountedRecords {
     /// η of every attribute, records × attributes, exact.
     pub attribute_eta: Vec<f64>,
     /// The same record with its scaling taken as given: what was not counted is the difference.
-    pub given: Records,
+    pub plain: Records,
     h: Vec<f64>,
 }
 
@@ -116,7 +116,7 @@ impl Counted {
     ) -> Result<Self> {
         let (p, d) = (model.fit.w.len(), geometry.data_width());
         if units.len() != d {
-            return Err(Error::Shape { what: "the units of columns", found: units.len(), expected: d });
+            return Err(Error::Shape { subject: "the units of columns", actual: units.len(), expected: d });
         }
         let l2 = model.fit.penalty.l2;
         let slope = (0..d).map(|j| if units.is_own(j) { 2.0 * l2 * model.fit.w[j] } else { 0.0 }).collect();
@@ -133,7 +133,7 @@ impl Counted {
     /// [`Error::Overflow`] where a record's leakage is no finite number.
     pub fn records(&self, block: &Block, depth: Depth, out: &mut CountedRecords) -> Result<()> {
         let (n, p) = (block.len(), block.width);
-        self.geometry.records(block, &mut out.given);
+        self.geometry.records(block, &mut out.plain);
         let mut h = std::mem::take(&mut out.h);
         h.resize(n * p, 0.0);
         matmul(&block.x, &self.geometry.adjoint, (n, p, p), &mut h);
@@ -141,7 +141,7 @@ impl Counted {
         out.dfil.clear();
         out.attribute_eta.clear();
         for i in 0..n {
-            let record = self.record(block, &out.given, &h, i);
+            let record = self.record(block, &out.plain, &h, i);
             let columns: Vec<f64> = (0..self.slope.len()).map(|j| self.column_norm(&record, j)).collect();
             self.whole(&record, &columns, depth, i, out)?;
             self.attributes_of(&record, &columns, i, out)?;
@@ -190,8 +190,8 @@ impl Counted {
         out.eta.push(match depth {
             Depth::Exact if shift > 0 => gain * self.top_singular_value(record)?,
             // Nothing of this record's scaling moves: η is that of the given scaling.
-            Depth::Exact => out.given.eta[i],
-            Depth::Bounded => out.given.eta[i] + gain * self.scaling_norm(record),
+            Depth::Exact => out.plain.eta[i],
+            Depth::Bounded => out.plain.eta[i] + gain * self.scaling_norm(record),
         });
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Counted {
                 self.slope[j] != 0.0 && attribute.basis[j * m..(j + 1) * m].iter().any(|b| *b != 0.0)
             });
             if !moved {
-                out.attribute_eta.push(out.given.attribute_eta[i * count + k]);
+                out.attribute_eta.push(out.plain.attribute_eta[i * count + k]);
                 continue;
             }
             if let Some(j) = unit_column(attribute, p) {

@@ -270,9 +270,9 @@ mod tests {
             let alpha = a * a * w2 + f64::from(u8::from(label));
             let problem = Problem { r2: r * r, alpha, beta: a * r, v: &v, u: &u };
             let truth = dense(&g, problem);
-            let found = solved(&g, problem).max(0.0);
-            prop_assert!((found - truth).abs() <= 1e-13 * size(&g, problem) + f64::MIN_POSITIVE,
-                "found {found}, truth {truth}");
+            let actual = solved(&g, problem).max(0.0);
+            prop_assert!((actual - truth).abs() <= 1e-13 * size(&g, problem) + f64::MIN_POSITIVE,
+                "found {actual}, truth {truth}");
         }
     }
 

@@ -122,7 +122,7 @@ fn state_at(
     let mut sums = sums(rows, &pass)?;
     if sums.weight <= 0.0 {
         return Err(Error::OutOfRange {
-            what: "the sum of the weights",
+            subject: "the sum of the weights",
             value: sums.weight,
             expected: "a positive number",
         });
@@ -181,16 +181,16 @@ pub fn evaluate_by(
 ) -> Result<Fit> {
     check(rows, penalty)?;
     if w.len() != rows.columns() {
-        return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: rows.columns() });
+        return Err(Error::Shape { subject: "the coefficients", actual: w.len(), expected: rows.columns() });
     }
     if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
-        return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
+        return Err(Error::OutOfRange { subject: "a coefficient", value, expected: "a finite number" });
     }
     let (mut fit, signs) = state_at(rows, family, penalty, w, None)?;
     fit.unsettled = rounding(family, w, &signs.reach);
     if !fit.objective.is_finite() {
         return Err(Error::OutOfRange {
-            what: "the loss at the given coefficients",
+            subject: "the loss at the given coefficients",
             value: fit.objective,
             expected: "a finite number: are they for these columns, scaled as these are?",
         });
@@ -201,14 +201,14 @@ pub fn evaluate_by(
 fn check(rows: &(impl Runner + ?Sized), penalty: Penalty) -> Result<()> {
     if !(penalty.l2 >= 0.0 && penalty.l2.is_finite()) {
         return Err(Error::OutOfRange {
-            what: "l2",
+            subject: "l2",
             value: penalty.l2,
             expected: "a finite number that is not negative",
         });
     }
     if !(penalty.intercept_share >= 0.0 && penalty.intercept_share.is_finite()) {
         return Err(Error::OutOfRange {
-            what: "the share of the penalty on the intercept",
+            subject: "the share of the penalty on the intercept",
             value: penalty.intercept_share,
             expected: "a finite number that is not negative",
         });
@@ -294,7 +294,7 @@ fn singular(error: Error, at: &Fit, iteration: usize) -> Error {
         Family::Linear => error,
         // Columns were found independent at the start.
         Family::Huber(threshold) => Error::OutOfRange {
-            what: "the threshold of Huber's loss",
+            subject: "the threshold of Huber's loss",
             value: threshold.value(),
             expected: "one that the errors of more records than there are coefficients stay below, or a penalty (l2)",
         },
@@ -498,8 +498,8 @@ mod tests {
         assert_eq!(fit(&rows, Family::SquaredHinge, free).unwrap_err(), Error::Separable);
         // A small penalty: on the way every record is beyond the margin, and the Hessian singular.
         for l2 in [1e-1, 1e-3, 1e-6] {
-            let found = fit(&rows, Family::SquaredHinge, Penalty::new(l2, true)).unwrap();
-            assert!(found.relative_gradient < 1e-10, "{l2}");
+            let actual = fit(&rows, Family::SquaredHinge, Penalty::new(l2, true)).unwrap();
+            assert!(actual.relative_gradient < 1e-10, "{l2}");
         }
         for family in [Family::Logistic, Family::SquaredHinge] {
             assert!(fit(&rows, family, Penalty::new(0.1, true)).is_ok());
@@ -535,8 +535,8 @@ mod tests {
         for threshold in [1e9, 1e3, 30.0, 3.0] {
             let family = Family::Huber(Parameter::new(threshold).unwrap());
             for l2 in [0.0, 1e-3] {
-                let found = fit(&rows, family, Penalty::new(l2, true)).unwrap();
-                assert!(found.relative_gradient < 1e-10, "{threshold} {l2}: {}", found.relative_gradient);
+                let actual = fit(&rows, family, Penalty::new(l2, true)).unwrap();
+                assert!(actual.relative_gradient < 1e-10, "{threshold} {l2}: {}", actual.relative_gradient);
             }
         }
         let free = Penalty::new(0.0, true);
@@ -565,8 +565,8 @@ mod tests {
                 let zero = |i: usize| family != Family::Gamma && i.is_multiple_of(3);
                 let y: Vec<f64> = (0..80).map(|i| if zero(i) { 0.0 } else { target(i) }).collect();
                 let rows = InMemory::from_matrix(&x, &y, &[], 33);
-                let found = fit(&rows, family, Penalty::new(0.0, true)).unwrap();
-                assert!(found.relative_gradient < 1e-12, "{family:?} {unit}: {}", found.relative_gradient);
+                let actual = fit(&rows, family, Penalty::new(0.0, true)).unwrap();
+                assert!(actual.relative_gradient < 1e-12, "{family:?} {unit}: {}", actual.relative_gradient);
             }
         }
     }

@@ -96,8 +96,8 @@ impl ModelName {
                 .map(|v| ("the power", v, "a tweedie model, which alone has one"))
                 .or(threshold.map(|v| ("the threshold", v, "a huber model, which alone has one"))),
         };
-        if let Some((what, value, expected)) = stray {
-            return Err(Error::OutOfRange { what, value, expected });
+        if let Some((subject, value, expected)) = stray {
+            return Err(Error::OutOfRange { subject, value, expected });
         }
         Ok(match self {
             Self::Linear => ModelKind::Linear,
@@ -129,7 +129,7 @@ impl ModelKind {
             (1.0, _) => Ok(Self::Poisson),
             (2.0, _) => Ok(Self::Gamma),
             (power, Some(p)) if power > 1.0 && power < 2.0 => Ok(Self::Tweedie(p)),
-            _ => Err(Error::OutOfRange { what: "the power", value: power, expected }),
+            _ => Err(Error::OutOfRange { subject: "the power", value: power, expected }),
         }
     }
 
@@ -139,7 +139,7 @@ impl ModelKind {
     /// [`Error::OutOfRange`] for a threshold that is not positive.
     pub fn huber(threshold: f64) -> Result<Self> {
         let expected = "a positive number, in the unit of the target";
-        let wrong = Error::OutOfRange { what: "the threshold", value: threshold, expected };
+        let wrong = Error::OutOfRange { subject: "the threshold", value: threshold, expected };
         Parameter::new(threshold).map(Self::Huber).ok_or(wrong)
     }
 

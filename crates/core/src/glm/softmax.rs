@@ -160,8 +160,8 @@ fn state_at(rows: &dyn Rows, classes: usize, penalty: Penalty, theta: &[f64]) ->
     let sums = SoftmaxNewton { classes, w: Cow::Borrowed(&w) };
     let mut total = pass::run(&sums, rows)?;
     if total.weight <= 0.0 {
-        let (what, expected) = ("the sum of the weights", "a positive number");
-        return Err(Error::OutOfRange { what, value: total.weight, expected });
+        let (subject, expected) = ("the sum of the weights", "a positive number");
+        return Err(Error::OutOfRange { subject, value: total.weight, expected });
     }
     mirror_lower(&mut total.hessian, q);
     let strength = total.rows as f64 * penalty.l2;
@@ -261,7 +261,7 @@ fn check(penalty: Penalty) -> Result<()> {
         return Ok(());
     }
     let expected = "a finite number that is not negative";
-    Err(Error::OutOfRange { what: "l2", value: penalty.l2, expected })
+    Err(Error::OutOfRange { subject: "l2", value: penalty.l2, expected })
 }
 
 /// The model at given coefficients W, classes × p, which need not be the minimiser; their common direction is left out.
@@ -274,11 +274,11 @@ pub fn evaluate(rows: &dyn Rows, penalty: Penalty, w: &[f64], most_classes: usiz
     let classes = count_classes(rows, most_classes)?.len();
     let (p, k) = (rows.width(), classes - 1);
     if w.len() != classes * p {
-        let (found, expected) = (w.len(), classes * p);
-        return Err(Error::Shape { what: "the coefficients", found, expected });
+        let (actual, expected) = (w.len(), classes * p);
+        return Err(Error::Shape { subject: "the coefficients", actual, expected });
     }
     if let Some(&value) = w.iter().find(|v| !v.is_finite()) {
-        return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
+        return Err(Error::OutOfRange { subject: "a coefficient", value, expected: "a finite number" });
     }
     let mut theta = vec![0.0; k * p];
     matmul_transposed(&contrasts(classes), w, (k, classes, p), &mut theta);
@@ -286,8 +286,8 @@ pub fn evaluate(rows: &dyn Rows, penalty: Penalty, w: &[f64], most_classes: usiz
     fit.unsettled = ROUNDING * (1.0 + moved(&fit, &theta, &signs.reach));
     if !fit.objective.is_finite() {
         let expected = "a finite number: are they for these columns, scaled as these are?";
-        let what = "the loss at the given coefficients";
-        return Err(Error::OutOfRange { what, value: fit.objective, expected });
+        let subject = "the loss at the given coefficients";
+        return Err(Error::OutOfRange { subject, value: fit.objective, expected });
     }
     Ok(fit)
 }

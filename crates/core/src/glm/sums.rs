@@ -129,7 +129,7 @@ fn check_width(block: &Block, expected: usize) -> Result<()> {
     if block.width == expected {
         return Ok(());
     }
-    Err(Error::Shape { what: "a row", found: block.width, expected })
+    Err(Error::Shape { subject: "a row", actual: block.width, expected })
 }
 
 impl Pass for Newton<'_> {

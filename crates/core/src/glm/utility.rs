@@ -95,12 +95,12 @@ impl Pass for Utility<'_> {
 
     fn step(&self, curve: &mut UtilityCurve, block: &Block) -> Result<()> {
         if block.width != self.w.len() {
-            let (found, expected) = (block.width, self.w.len());
-            return Err(Error::Shape { what: "a held-out row", found, expected });
+            let (actual, expected) = (block.width, self.w.len());
+            return Err(Error::Shape { subject: "a held-out row", actual, expected });
         }
         if !self.factor.is_empty() && self.factor.len() != block.width * block.width {
-            let (found, expected) = (self.factor.len(), block.width * block.width);
-            return Err(Error::Shape { what: "the factor of the noise", found, expected });
+            let (actual, expected) = (self.factor.len(), block.width * block.width);
+            return Err(Error::Shape { subject: "the factor of the noise", actual, expected });
         }
         curve.add_under(&self.w, &self.factor, block);
         Ok(())

@@ -215,13 +215,13 @@ fn view(a: &[f64], p: usize) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a, p, p)
 }
 
-fn failed(what: &'static str) -> Error {
-    Error::OutOfRange { what, value: f64::NAN, expected: "a matrix of finite numbers" }
+fn failed(subject: &'static str) -> Error {
+    Error::OutOfRange { subject, value: f64::NAN, expected: "a matrix of finite numbers" }
 }
 
-fn check_finite(what: &'static str, a: &[f64]) -> Result<()> {
+fn check_finite(subject: &'static str, a: &[f64]) -> Result<()> {
     match a.iter().find(|v| !v.is_finite()) {
-        Some(&value) => Err(Error::OutOfRange { what, value, expected: "finite numbers" }),
+        Some(&value) => Err(Error::OutOfRange { subject, value, expected: "finite numbers" }),
         None => Ok(()),
     }
 }

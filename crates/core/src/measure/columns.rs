@@ -32,7 +32,11 @@ fn check(column: usize, block: &Block) -> Result<()> {
     if column < block.width {
         return Ok(());
     }
-    Err(Error::Shape { what: "rows with the column that is read", found: block.width, expected: column + 1 })
+    Err(Error::Shape {
+        subject: "rows with the column that is read",
+        actual: block.width,
+        expected: column + 1,
+    })
 }
 
 impl Pass for ColumnValues {

@@ -25,14 +25,14 @@ pub struct Counting {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Largest {
     /// As given.
-    pub given: f64,
+    pub plain: f64,
     /// Counted.
     pub counted: f64,
 }
 
 impl Largest {
     pub(super) fn merge(&mut self, later: Self) {
-        self.given = self.given.max(later.given);
+        self.plain = self.plain.max(later.plain);
         self.counted = self.counted.max(later.counted);
     }
 }
@@ -53,10 +53,10 @@ pub fn records(
         return Ok(Largest::default());
     };
     counting.counted.records(block, counting.depth, scratch)?;
-    scratch.given.check()?;
+    scratch.plain.check()?;
     let most = |eta: &[f64]| eta.iter().copied().fold(0.0, f64::max);
-    let largest = Largest { given: most(&scratch.given.eta), counted: most(&scratch.eta) };
-    std::mem::swap(records, &mut scratch.given);
+    let largest = Largest { plain: most(&scratch.plain.eta), counted: most(&scratch.eta) };
+    std::mem::swap(records, &mut scratch.plain);
     if counting.replaces {
         std::mem::swap(&mut records.eta, &mut scratch.eta);
         std::mem::swap(&mut records.dfil, &mut scratch.dfil);
@@ -171,7 +171,7 @@ impl Pass for CountedAttribute<'_> {
         match eta[first..].iter().find(|e| !e.is_finite()) {
             Some(&value) => {
                 let expected = "a finite number: is a column very large?";
-                Err(Error::OutOfRange { what: "the leakage of a record", value, expected })
+                Err(Error::OutOfRange { subject: "the leakage of a record", value, expected })
             }
             None => Ok(()),
         }

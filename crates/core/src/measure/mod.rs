@@ -174,7 +174,7 @@ impl Measure<'_> {
         for (i, &group) in block.group.iter().enumerate() {
             let expected = state.groups.len();
             let of_group = rows_of.get_mut(group as usize);
-            let shape = Error::Shape { what: "the list of groups", found: group as usize + 1, expected };
+            let shape = Error::Shape { subject: "the list of groups", actual: group as usize + 1, expected };
             of_group.ok_or(shape)?.push(i);
         }
         for (set, rows) in state.groups.iter_mut().zip(&*rows_of).filter(|(_, rows)| !rows.is_empty()) {

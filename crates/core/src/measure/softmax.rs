@@ -135,8 +135,8 @@ impl Pass for SoftmaxMeasure<'_> {
             Some(replaces) => {
                 geometry.counted(block, &mut state.records)?;
                 geometry.records(block, &mut state.plain)?;
-                let (counted, given) = (most(&state.records.eta), most(&state.plain.eta));
-                state.tally.scaling.merge(Largest { given, counted });
+                let (counted, plain) = (most(&state.records.eta), most(&state.plain.eta));
+                state.tally.scaling.merge(Largest { plain, counted });
                 if !replaces {
                     std::mem::swap(&mut state.records, &mut state.plain);
                 }
@@ -199,7 +199,7 @@ impl SoftmaxMeasure<'_> {
         let expected = state.sums.groups.len();
         let mut rows_of = vec![vec![]; expected];
         for (i, &group) in block.group.iter().enumerate().filter(|_| expected > 0) {
-            let shape = Error::Shape { what: "the list of groups", found: group as usize + 1, expected };
+            let shape = Error::Shape { subject: "the list of groups", actual: group as usize + 1, expected };
             rows_of.get_mut(group as usize).ok_or(shape)?.push(i);
         }
         for (set, rows) in state.sums.groups.iter_mut().zip(&rows_of).filter(|(_, rows)| !rows.is_empty()) {

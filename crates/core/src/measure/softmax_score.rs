@@ -72,8 +72,8 @@ impl Pass for SoftmaxScore<'_> {
         }
         let records = &state.records;
         if let Some(&value) = records.eta.iter().find(|eta| !eta.is_finite()) {
-            let (what, expected) = ("the leakage of a point", "a finite number: is a column very large?");
-            return Err(Error::OutOfRange { what, value, expected });
+            let (subject, expected) = ("the leakage of a point", "a finite number: is a column very large?");
+            return Err(Error::OutOfRange { subject, value, expected });
         }
         state.eta.extend(&records.eta);
         state.most.add_points(

@@ -75,8 +75,8 @@ struct Head<'a> {
 }
 
 /// Checks everything around the content.
-fn opened<'a>(what: &'static str, bytes: &'a [u8]) -> Result<(Head<'a>, Reader<'a>)> {
-    let wrong = |damage| damaged(what, damage);
+fn opened<'a>(subject: &'static str, bytes: &'a [u8]) -> Result<(Head<'a>, Reader<'a>)> {
+    let wrong = |damage| damaged(subject, damage);
     let fault = |fault: super::writer::Fault| wrong(Damage::Content(fault.0));
     if bytes.len() < MAGIC.len() + 1 + CHECKSUM {
         return Err(wrong(Damage::Short { bytes: bytes.len() }));
@@ -89,21 +89,21 @@ fn opened<'a>(what: &'static str, bytes: &'a [u8]) -> Result<(Head<'a>, Reader<'
         return Err(wrong(Damage::Checksum));
     }
     if body[MAGIC.len()] != FORMAT {
-        let (found, expected) = (body[MAGIC.len()].to_string(), FORMAT.to_string());
-        return Err(wrong(Damage::Version { found, expected }));
+        let (actual, expected) = (body[MAGIC.len()].to_string(), FORMAT.to_string());
+        return Err(wrong(Damage::Version { actual, expected }));
     }
     let mut reader = Reader { rest: &body[MAGIC.len() + 1..] };
     let version = reader.text().map_err(fault)?;
     if version != VERSION {
-        return Err(wrong(Damage::Version { found: version.into(), expected: VERSION.into() }));
+        return Err(wrong(Damage::Version { actual: version.into(), expected: VERSION.into() }));
     }
     let kind = reader.text().map_err(fault)?;
     let key = u64::from_le_bytes(reader.array().map_err(fault)?);
     Ok((Head { kind, key }, reader))
 }
 
-fn damaged(what: &'static str, damage: Damage) -> Error {
-    Error::Bytes { what, damage }
+fn damaged(subject: &'static str, damage: Damage) -> Error {
+    Error::Bytes { subject, damage }
 }
 
 /// The polynomial of ECMA-182, lowest coefficient first.

@@ -223,7 +223,7 @@ pub fn state_from_bytes<P: Pass>(pass: &P, bytes: &[u8]) -> Result<P::State> {
     if pass.fits(&state) {
         return Ok(state);
     }
-    Err(Error::Bytes { what: P::NAME, damage: Damage::Content("the state has other sizes".into()) })
+    Err(Error::Bytes { subject: P::NAME, damage: Damage::Content("the state has other sizes".into()) })
 }
 
 /// What distinguishes a pass from every other: a state of one Newton step is none of the next.

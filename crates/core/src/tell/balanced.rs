@@ -12,7 +12,7 @@ use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
 use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{norm, times};
-use crate::rows::{InMemory, Reweighted, Rows};
+use crate::rows::{Altered, InMemory, Rows};
 use crate::units::Units;
 use crate::{Error, Result};
 
@@ -50,7 +50,7 @@ impl<'a> BalancedTelling<'a> {
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
         if releases == 0 {
-            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         let (mut x, mut y, mut weights) = (vec![], vec![], vec![]);
         rows.fold(
@@ -73,7 +73,7 @@ impl<'a> BalancedTelling<'a> {
         let mut all =
             Self { x, y, weights, width, model, options, iterations, units, whitening, releases, w };
         all.w = all.refit(&all.x, &all.y)?.ok_or(Error::NotApplicable {
-            what: "telling values apart by balancing again",
+            subject: "telling values apart by balancing again",
             setting: "weights that are not of the published kind, or a record that leaks nothing",
             advice: "take the model without balancing",
         })?;
@@ -139,7 +139,7 @@ impl<'a> BalancedTelling<'a> {
         let Some(weights) = weights_after(&rows, self.model, self.options, self.iterations)? else {
             return Ok(None);
         };
-        let weighted = Reweighted::new(&rows, &weights)?;
+        let weighted = Altered::weighted(&rows, &weights)?;
         // How many classes there may be was asked when the table was read.
         Ok(Some(match Minimiser::fit(&weighted, self.model.0, self.model.1, y.len())? {
             Minimiser::Glm(fit) => fit.w,

@@ -63,8 +63,12 @@ impl Noise {
             }
             Ok(out)
         };
-        let shape = |found: usize, expected: usize| {
-            if found == expected { Ok(()) } else { Err(Error::Shape { what: "the noise", found, expected }) }
+        let shape = |actual: usize, expected: usize| {
+            if actual == expected {
+                Ok(())
+            } else {
+                Err(Error::Shape { subject: "the noise", actual, expected })
+            }
         };
         match self {
             Self::Isotropic(sigma) => diagonal(&|_| *sigma),
@@ -77,7 +81,7 @@ impl Noise {
                 match whitener.iter().find(|v| !v.is_finite()) {
                     Some(&value) => {
                         let expected = "a matrix of finite numbers";
-                        Err(Error::OutOfRange { what: "the noise", value, expected })
+                        Err(Error::OutOfRange { subject: "the noise", value, expected })
                     }
                     None => Ok(whitener.clone()),
                 }
@@ -87,7 +91,7 @@ impl Noise {
                 let (values, q) = symmetric_eigen(precision, p)?;
                 if let Some(&value) = values.iter().find(|v| **v < 0.0) {
                     let expected = "a positive definite precision";
-                    return Err(Error::OutOfRange { what: "the noise", value, expected });
+                    return Err(Error::OutOfRange { subject: "the noise", value, expected });
                 }
                 // The transpose of Q diag(√v) is as good as the symmetric root: only lengths count.
                 Ok((0..p * p).map(|ij| values[ij / p].sqrt() * q[ij % p * p + ij / p]).collect())
@@ -182,7 +186,7 @@ impl Question {
                 let m = columns.len();
                 if m == 0 || !encodings.len().is_multiple_of(m) || encodings.len() < 2 * m {
                     let (all, expected) = (encodings.len(), 2 * m.max(1));
-                    return Err(Error::Shape { what: "the encodings of levels", found: all, expected });
+                    return Err(Error::Shape { subject: "the encodings of levels", actual: all, expected });
                 }
                 let each = encodings.chunks_exact(m);
                 each.map(|x| Candidate { columns: columns.clone(), x: x.to_vec(), y: None, own: false })
@@ -191,19 +195,19 @@ impl Question {
         };
         if all.len() < 2 {
             let (all, expected) = (all.len(), 2);
-            return Err(Error::Shape { what: "the values to tell apart", found: all, expected });
+            return Err(Error::Shape { subject: "the values to tell apart", actual: all, expected });
         }
         for c in &all {
             if c.columns.end > d {
                 return Err(Error::Shape {
-                    what: "the columns of a question",
-                    found: c.columns.end,
+                    subject: "the columns of a question",
+                    actual: c.columns.end,
                     expected: d,
                 });
             }
             if let Some(&value) = c.x.iter().chain(&c.y).find(|v| !v.is_finite()) {
                 let expected = "a finite number";
-                return Err(Error::OutOfRange { what: "a value to tell apart", value, expected });
+                return Err(Error::OutOfRange { subject: "a value to tell apart", value, expected });
             }
         }
         Ok(all)
@@ -261,11 +265,11 @@ impl<'a> Models<'a> {
         let fit = &model.fit;
         let p = fit.w.len();
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
-            return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
+            return Err(Error::Shape { subject: "the rows", actual: rows.width(), expected: p });
         }
         if !fit.family.self_concordant() {
             return Err(Error::NotApplicable {
-                what: "telling two values apart by refits",
+                subject: "telling two values apart by refits",
                 setting: "a loss whose curvature jumps",
                 advice: "how far a refit is from exact is not known: take another model",
             });

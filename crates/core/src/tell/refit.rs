@@ -168,7 +168,7 @@ impl Models<'_> {
         let error = self.slack * 2.0 * lambda * largest_eigenvalue(&sandwich, p)?.sqrt();
         if !error.is_finite() {
             let expected = "a finite number";
-            return Err(Error::OutOfRange { what: "the error of a refit", value: error, expected });
+            return Err(Error::OutOfRange { subject: "the error of a refit", value: error, expected });
         }
         Ok(Refit { delta, error })
     }

@@ -56,7 +56,7 @@ impl<'a> SoftmaxTelling<'a> {
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
         if releases == 0 {
-            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         Ok(Self {
             rows,
@@ -76,15 +76,15 @@ impl<'a> SoftmaxTelling<'a> {
     pub fn ask(&self, question: &Question, refits: usize) -> Result<Separation> {
         let classes = self.models.model.fit.classes;
         if let Question::Label { .. } | Question::Own { column: None, .. } = question {
-            let (what, setting) = ("a question about two numbers of the label", "a model of classes");
-            return Err(Error::NotApplicable { what, setting, advice: "ask about its classes" });
+            let (subject, setting) = ("a question about two numbers of the label", "a model of classes");
+            return Err(Error::NotApplicable { subject, setting, advice: "ask about its classes" });
         }
         if let Question::Classes { codes } = question
-            && let Some(&found) = codes.iter().find(|code| **code >= classes)
+            && let Some(&code) = codes.iter().find(|code| **code >= classes)
         {
             return Err(Error::Shape {
-                what: "the classes of a question",
-                found: found + 1,
+                subject: "the classes of a question",
+                actual: code + 1,
                 expected: classes,
             });
         }
@@ -175,7 +175,7 @@ impl<'a> Models<'a> {
         let fit = &model.fit;
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         if rows.width() != p || units.len() != fit.penalty.data_width(p) {
-            return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
+            return Err(Error::Shape { subject: "the rows", actual: rows.width(), expected: p });
         }
         let inverse = Cholesky::new(&fit.hessian, q)?.inverse();
         let mut right = Vec::with_capacity(p * k * q);
@@ -444,7 +444,7 @@ impl<'a> Models<'a> {
         let error = self.slack * 2.0 * lambda * self.spread.strain(&stretched, q)?;
         if !error.is_finite() {
             let expected = "a finite number";
-            return Err(Error::OutOfRange { what: "the error of a refit", value: error, expected });
+            return Err(Error::OutOfRange { subject: "the error of a refit", value: error, expected });
         }
         Ok(Refit { delta, error })
     }

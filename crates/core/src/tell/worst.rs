@@ -101,7 +101,7 @@ impl<'a> Telling<'a> {
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
         if releases == 0 {
-            return Err(Error::OutOfRange { what: "releases", value: 0.0, expected: "at least 1" });
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         Ok(Self { rows, models: Models::new(rows, model, units, noise)?, releases })
     }

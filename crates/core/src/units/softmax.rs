@@ -25,7 +25,7 @@ impl Units {
         let (p, d, k, q) = (encoded.width, self.len(), encoded.classes - 1, encoded.coefficients());
         let expected = encoded.penalty.data_width(p);
         if d != expected || encoded.penalty.intercept != self.intercept {
-            return Err(Error::Shape { what: "the scalings of columns", found: d, expected });
+            return Err(Error::Shape { subject: "the scalings of columns", actual: d, expected });
         }
         let (t, o) = (&self.stretch, &self.offset);
         let mut theta = encoded.theta.clone();

@@ -17,7 +17,7 @@ pub(crate) struct Raw {
     pub(crate) y: Vec<f64>,
     pub(crate) weight: Vec<f64>,
     /// Whether scales are public numbers.
-    pub(crate) given: bool,
+    pub(crate) public_scaling: bool,
 }
 
 impl Raw {
@@ -28,7 +28,7 @@ impl Raw {
         (n, d): (usize, usize),
         l2: f64,
         weighted: bool,
-        given: bool,
+        public_scaling: bool,
     ) -> Self {
         let mut draws = Draws(seed);
         let (mut x, mut y, mut weight) = (vec![], vec![], vec![]);
@@ -55,7 +55,7 @@ impl Raw {
             });
             weight.push(0.4 + 1.2 * draws.uniform());
         }
-        Self { family, l2, d, x, y, weight: if weighted { weight } else { vec![] }, given }
+        Self { family, l2, d, x, y, weight: if weighted { weight } else { vec![] }, public_scaling }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -70,7 +70,7 @@ impl Raw {
                 let column = || (0..self.n()).map(|i| self.x[i * self.d + j]);
                 let mean = column().sum::<f64>() / n;
                 let deviation = (column().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
-                match (j, self.given) {
+                match (j, self.public_scaling) {
                     (1, _) => Scaling::NONE,
                     (0, true) => Scaling::Given { centre: 50.0, scale: 11.0 },
                     (_, true) => Scaling::Given { centre: -0.25, scale: 0.03 },

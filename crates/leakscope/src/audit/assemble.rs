@@ -362,7 +362,7 @@ fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
     let mut columns: Vec<report::Column> = vec![];
     for profile in &encoding.profile {
         match columns.iter_mut().find(|c| c.name == profile.name) {
-            Some(known) => known.role = format!("{}, {}", known.role, profile.role),
+            Some(known) => known.role = format!("{}, {}", known.role, profile.role.name()),
             None => columns.push(column(profile)),
         }
     }
@@ -390,7 +390,7 @@ fn column(c: &leakscope_table::ColumnProfile) -> report::Column {
             Kind::Number => ColumnKind::Number,
             Kind::Category => ColumnKind::Category,
         },
-        role: c.role.clone(),
+        role: c.role.name().into(),
         missing: c.missing,
         levels: (c.kind == Kind::Category && !c.levels.is_empty()).then_some(c.levels.len()),
         range: c.min.zip(c.max).map(|(a, b)| [a, b]),

@@ -172,8 +172,8 @@ pub(super) fn measure(
         counting: prepared.counting.as_ref().map(Cow::Borrowed),
     };
     let (mut total, series, pass) = named(rows, pass, slots, records)?;
-    pass.finish(&mut total.found);
-    let (tally, whole, groups) = total.found.into_parts();
+    pass.finish(&mut total.sums);
+    let (tally, whole, groups) = total.sums.into_parts();
     Ok((Measured { series, names: total.names, tally }, Sets { whole, groups }))
 }
 

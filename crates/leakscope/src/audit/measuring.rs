@@ -76,7 +76,7 @@ pub(crate) struct Measuring<P> {
 /// What the pass found, with the names of the rows to speak of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Named<S> {
-    pub(super) found: S,
+    pub(super) sums: S,
     pub(super) names: Names,
     #[serde(skip)]
     numbers: Vec<f64>,
@@ -84,8 +84,8 @@ pub(crate) struct Named<S> {
 
 impl<S: Merge + Deref<Target = Tally>> Merge for Named<S> {
     fn merge(&mut self, later: Self) {
-        self.found.merge(later.found);
-        self.names.merge(later.names, self.found.rows_to_name());
+        self.sums.merge(later.sums);
+        self.names.merge(later.names, self.sums.rows_to_name());
     }
 }
 
@@ -97,16 +97,16 @@ impl<P: Measures> Measuring<P> {
         labels: &Labels,
         part: &mut RecordsPart,
     ) -> leakscope_table::Result<()> {
-        let Named { found, numbers, .. } = state;
-        let (of_records, attribute_eta) = P::last(found);
-        let (count, series) = (found.attributes.len(), self.pass.series());
+        let Named { sums, numbers, .. } = state;
+        let (of_records, attribute_eta) = P::last(sums);
+        let (count, series) = (sums.attributes.len(), self.pass.series());
         for i in 0..block.len() {
             let of_record = &attribute_eta[i * count..(i + 1) * count];
             numbers.clear();
             numbers.extend(of_records.iter().map(|of| of[i]));
             numbers.extend(self.slots.iter().map(|s| of_record[s.0]));
             numbers.extend(self.slots.iter().filter_map(|s| s.1).map(|k| of_record[k]));
-            numbers.extend(self.pass.label_eta(found, i));
+            numbers.extend(self.pass.label_eta(sums, i));
             let name = self.series.get(series.index(block, i) as usize).map_or("", String::as_str);
             let texts: &[&str] = if series == Series::All { &[] } else { &[name] };
             part.push_at(labels.positions[i], &labels.ids[i], texts, numbers)?;
@@ -125,7 +125,7 @@ impl<P: Measures> LabelledPass for Measuring<P> {
     }
 
     fn start(&self) -> Named<P::State> {
-        Named { found: self.pass.start(), names: Names::default(), numbers: vec![] }
+        Named { sums: self.pass.start(), names: Names::default(), numbers: vec![] }
     }
 
     fn step(
@@ -135,8 +135,8 @@ impl<P: Measures> LabelledPass for Measuring<P> {
         labels: &Labels,
         table: Option<&mut RecordsPart>,
     ) -> Result<()> {
-        self.pass.step(&mut state.found, block)?;
-        state.names.note(state.found.rows_to_name(), block, labels);
+        self.pass.step(&mut state.sums, block)?;
+        state.names.note(state.sums.rows_to_name(), block, labels);
         match table {
             Some(part) => Ok(self.write(state, block, labels, part)?),
             None => Ok(()),
@@ -144,6 +144,6 @@ impl<P: Measures> LabelledPass for Measuring<P> {
     }
 
     fn fits(&self, state: &Named<P::State>) -> bool {
-        self.pass.fits(&state.found)
+        self.pass.fits(&state.sums)
     }
 }

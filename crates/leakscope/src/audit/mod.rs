@@ -38,6 +38,7 @@ use leakscope_report::Audit;
 use leakscope_report::audit::Timings;
 use leakscope_report::bound::SecretBounds;
 use leakscope_table::{Dataset, EncodeOptions, Encoding, Hooks, Kind, OneHot, Stage, Subset, Table};
+use noise::Chosen;
 use scaling::Spread;
 use std::time::Instant;
 use tell::Fitted;
@@ -51,10 +52,21 @@ pub struct Outcome {
 }
 
 /// The model under audit: fitted here, or given and compared with the fit.
-struct Model {
-    fit: Fit,
+struct Model<F = Fit> {
+    fit: F,
     /// The minimiser, where the coefficients were given.
-    best: Option<Fit>,
+    best: Option<F>,
+}
+
+impl<F> Model<F> {
+    fn minimiser(&self) -> &F {
+        self.best.as_ref().unwrap_or(&self.fit)
+    }
+
+    /// The model where it is its own minimiser: coefficients that were given may lie elsewhere.
+    fn own(&self) -> Option<&F> {
+        self.best.is_none().then_some(&self.fit)
+    }
 }
 
 /// One attribute as the passes see it: which of the geometry's attributes are its two variants.
@@ -99,18 +111,7 @@ pub fn run(
     request.check()?;
     let mut timings = Timings::default();
     let clock = Instant::now();
-    let table = Table::open_with(&request.read, hooks)?;
-    let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
-    // Several rows of one person are audited, and never called protected.
-    let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
-    let encoding = Encoding::fit(&table, &request.roles, &options, hooks)?;
-    crate::model::check_rows(&encoding)?;
-    on_encoding(&encoding);
-    request.check_names(&encoding)?;
-    crate::telling::check(request, &encoding)?;
-    let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
-    let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
-    let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
+    let (table, loaded, seed) = read(request, hooks, on_encoding)?;
     let (encoding, rows) = (&loaded.encoding, &loaded.rows);
     timings.read = clock.elapsed().as_secs_f64();
 
@@ -138,9 +139,8 @@ pub fn run(
     let utility =
         test.as_ref().map(|t| utility::utility(request, t, geometry, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, &loaded, (&model.fit).into(), &chosen, test.as_ref())?;
-    let own = model.best.is_none().then_some((&model.fit).into());
     hooks.step(Stage::Errors, 0, p)?;
-    let inference = inference::inference(request, &loaded, own, &chosen)?;
+    let inference = inference::inference(request, &loaded, model.own().map(Into::into), &chosen)?;
     hooks.step(Stage::Errors, p, p)?;
     let score = score::score(
         request,
@@ -151,19 +151,11 @@ pub fn run(
         &mut pending,
         hooks,
     )?;
-    let secret = match &request.secret {
-        Some(name) => {
-            let minimiser = model.best.is_none().then(|| Minimiser::Glm(model.fit.clone()));
-            let shape = chosen.shaped.clone().map(UnitShape::of).transpose()?;
-            Some(guessed(request, &loaded, minimiser.as_ref(), name, (chosen.sigma, shape.as_ref()))?)
-        }
-        None => None,
-    };
+    let secret = guessed(request, &loaded, || model.own().cloned().map(Minimiser::Glm), &chosen)?;
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let fitted = Fitted::Glm(model.best.as_ref().unwrap_or(&model.fit));
-    let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
+    let tell = tell::tell(request, rows, Fitted::Glm(model.minimiser()), &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
 
     let parts = assemble::AuditParts {
@@ -187,26 +179,48 @@ pub fn run(
     Ok(Outcome { audit: crate::output::complete(parts.audit())?, pending })
 }
 
+/// The table as the model reads it, and the seed of the split where rows are held out.
+fn read(
+    request: &Request,
+    hooks: &Hooks,
+    on_encoding: &dyn Fn(&Encoding),
+) -> Result<(Table, Loaded, Option<u64>)> {
+    let table = Table::open_with(&request.read, hooks)?;
+    let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
+    // Several rows of one person are audited, and never called protected.
+    let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
+    let encoding = Encoding::fit(&table, &request.roles, &options, hooks)?;
+    crate::model::check_rows(&encoding)?;
+    on_encoding(&encoding);
+    request.check_names(&encoding)?;
+    crate::telling::check(request, &encoding)?;
+    let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
+    let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
+    let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
+    Ok((table, loaded, seed))
+}
+
 /// Noise vectors and draws of the panel about a secret.
 const SECRET_TRIALS: (usize, u64) = (200, 20_000);
 
-/// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page.
+/// What any attacker can guess of a chosen secret, and what attacks do: one panel of the page, where it is asked for.
 fn guessed(
     request: &Request,
     loaded: &Loaded,
-    minimiser: Option<&Minimiser>,
-    name: &str,
-    (sigma, shaped): (f64, Option<&UnitShape>),
-) -> Result<SecretBounds> {
-    let Some(minimiser) = minimiser else {
+    minimiser: impl FnOnce() -> Option<Minimiser>,
+    chosen: &Chosen,
+) -> Result<Option<SecretBounds>> {
+    let Some(name) = &request.secret else { return Ok(None) };
+    let Some(minimiser) = minimiser() else {
         let message = "bounds on guesses compare minimisers: leave ⟨coefficients⟩ out";
         return Err(Failure::option("secret", message));
     };
+    let shape = chosen.shaped.clone().map(UnitShape::of).transpose()?;
     let bounding = Bounding {
-        secret: name.into(),
+        secret: name.clone(),
         bins: 4,
         prior: None,
-        sigma: Some(sigma),
+        sigma: Some(chosen.sigma),
         sigmas: vec![],
         curve: true,
         attacks: FIG_4.to_vec(),
@@ -215,7 +229,7 @@ fn guessed(
         confidence: 0.99,
         delta: 1e-5,
     };
-    of_model(request, loaded, minimiser, &bounding, shaped)
+    of_model(request, loaded, &minimiser, &bounding, shape.as_ref()).map(Some)
 }
 
 fn fit(request: &Request, encoding: &Encoding, rows: &Dataset) -> Result<Model> {

@@ -150,7 +150,7 @@ pub(super) fn effect(encoding: &Encoding, replaces: bool, exact: bool, largest: 
     ScalingEffect {
         mode: if replaces { ScalingMode::Counted } else { ScalingMode::Given },
         exact,
-        eta_max_given: largest.given,
+        eta_max_given: largest.plain,
         eta_max_counted: largest.counted,
         uncounted: uncounted.map(|a| a.name.clone()).collect(),
     }

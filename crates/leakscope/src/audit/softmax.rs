@@ -14,7 +14,6 @@ use crate::Result;
 use crate::coefficients::match_named;
 use crate::failure::explain;
 use crate::model::{Loaded, class_names, coefficient_names, penalty};
-use crate::noise::UnitShape;
 use crate::output::{Folder, Pending};
 use crate::remarks::{few_digits, of_test};
 use leakscope_core::fisher::Directions;
@@ -36,11 +35,7 @@ use std::time::Instant;
 const MOST_WORK: f64 = 2e9;
 const FEW_POINTS: usize = 13;
 
-/// The model under audit: fitted here, or given and compared with the fit.
-struct Model {
-    fit: SoftmaxFit,
-    best: Option<SoftmaxFit>,
-}
+type Model = super::Model<SoftmaxFit>;
 
 /// Everything that a pass over the records needs, at a noise.
 struct Prepared {
@@ -88,23 +83,14 @@ pub(super) fn run(
     let test = test_rows(request, table, encoding, hooks)?;
     let utility = test.as_ref().map(|t| utility(t, &model.fit, &measured, &chosen)).transpose()?;
     let noise = shapes::described(request, loaded, (&model.fit).into(), &chosen, test.as_ref())?;
-    let own = model.best.is_none().then_some((&model.fit).into());
-    let inference = inference::inference(request, loaded, own, &chosen)?;
+    let inference = inference::inference(request, loaded, model.own().map(Into::into), &chosen)?;
     let scoring = score::of_classes(&prepared.geometry, prepared.counting);
     let score = score::score(request, encoding, scoring, &measured, folder, &mut pending, hooks)?;
-    let secret = match &request.secret {
-        Some(name) => {
-            let minimiser = model.best.is_none().then(|| Minimiser::Softmax(model.fit.clone()));
-            let shape = chosen.shaped.clone().map(UnitShape::of).transpose()?;
-            Some(guessed(request, loaded, minimiser.as_ref(), name, (chosen.sigma, shape.as_ref()))?)
-        }
-        None => None,
-    };
+    let secret = guessed(request, loaded, || model.own().cloned().map(Minimiser::Softmax), &chosen)?;
     timings.leakage = clock.elapsed().as_secs_f64();
 
     let clock = Instant::now();
-    let fitted = Fitted::Softmax(model.best.as_ref().unwrap_or(&model.fit));
-    let tell = tell::tell(request, rows, fitted, &slots, &measured, &chosen)?;
+    let tell = tell::tell(request, rows, Fitted::Softmax(model.minimiser()), &slots, &measured, &chosen)?;
     timings.tell = clock.elapsed().as_secs_f64();
     let scaling =
         prepared.counting.map(|replaces| scaling::effect(encoding, replaces, true, measured.scaling));
@@ -202,7 +188,7 @@ fn measured(
         counting: prepared.counting,
     };
     let (total, series, _) = measure::named(rows, pass, slots, records)?;
-    let (tally, sums) = total.found.into_parts();
+    let (tally, sums) = total.sums.into_parts();
     Ok((Measured { series, names: total.names, tally }, sums))
 }
 

@@ -20,7 +20,7 @@ use leakscope_core::balance::{Balanced, Options};
 use leakscope_core::fisher::noise::{self as core, Shape, design};
 use leakscope_core::glm::{Fitted, Minimiser};
 use leakscope_core::linalg::{dot, times};
-use leakscope_core::rows::Reweighted;
+use leakscope_core::rows::Altered;
 use leakscope_report::balance::{Bought, Gain};
 
 /// Rounds of weights and shape, at most.
@@ -60,7 +60,7 @@ pub(super) fn bought(
         dot(&moved, &times(&a, &moved))
     };
     let under = |weights: &[f64], fit: &Minimiser, shape| -> Result<core::Design> {
-        design(&Reweighted::new(&loaded.rows, weights)?, fit, &of(shape, Some(a.clone()))).map_err(fail)
+        design(&Altered::weighted(&loaded.rows, weights)?, fit, &of(shape, Some(a.clone()))).map_err(fail)
     };
     let alone = under(&outcome.weights, &outcome.fit, Shape::Isotropic)?;
     let mut gains = vec![

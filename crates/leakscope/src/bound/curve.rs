@@ -67,7 +67,7 @@ pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<SecretBou
         None => format!("{}: the advantage is not below one half at any ε that is drawn.", s.name),
     });
     let (sentences, setting) = (sentences.collect(), "any mechanism with Rényi DP at order 1".to_owned());
-    Ok(SecretBounds { said: sentences, figures: vec![figure], ..empty(setting) })
+    Ok(SecretBounds { sentences, figures: vec![figure], ..empty(setting) })
 }
 
 /// What varies along the horizontal axis.
@@ -179,7 +179,7 @@ pub fn against_noise(
         Varied::Noise => "randomised response",
     };
     Ok(SecretBounds {
-        said: middle_sentence(prior, &points),
+        sentences: middle_sentence(prior, &points),
         candidates: Some(prior.candidates()),
         most_likely: Some(prior.most_likely()),
         figures,
@@ -218,11 +218,11 @@ fn attack(prior: &Prior, points: &[(f64, SecretBounds)]) -> Series {
             let (value, ci_low, ci_high) = (scaled(o.value), scaled(o.ci_low), scaled(o.ci_high));
             Some((*x, Observed { value, ci_low, ci_high, ..o.clone() }))
         }
-        _ => None,
+        Some(Optimal::Exact(_)) | None => None,
     };
     let exact = |(x, f): &(f64, SecretBounds)| match &f.optimal {
         Some(Optimal::Exact(v)) => Some((*x, prior.advantage(*v))),
-        _ => None,
+        Some(Optimal::Observed(_)) | None => None,
     };
     let simulated: Vec<_> = points.iter().filter_map(observed).collect();
     match simulated.is_empty() {

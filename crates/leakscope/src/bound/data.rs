@@ -209,13 +209,11 @@ pub(crate) fn of_model(
     let mut warnings = shaped.map(UnitShape::remarks).unwrap_or_default();
     let (played, baseline) = play(request, loaded, fit, &game, bounding, &sigmas, mean_eta, &mut warnings)?;
     let chosen = bounding.sigma.and_then(|s| curve.iter().find(|p| p.sigma == s));
-    let most_exposed = match chosen {
-        Some(at) => {
-            let channel = Channel::Gaussian { encodings: &most.encodings, sigma: at.sigma / releases };
-            Some(MostExposed::of(most.row, most.distance, &bounds(&game.prior, channel, simulation)?))
-        }
-        None => None,
+    let of_most = |at: &CurvePoint| -> Result<MostExposed> {
+        let channel = Channel::Gaussian { encodings: &most.encodings, sigma: at.sigma / releases };
+        Ok(MostExposed::of(most.row, most.distance, &bounds(&game.prior, channel, simulation)?))
     };
+    let most_exposed = chosen.map(of_most).transpose()?;
     let (estimation, typical) =
         chosen.map(|at| estimates(loaded, bounding, &eta, at.sigma)).unwrap_or_default();
     let (bounds, optimal) = match chosen {
@@ -418,7 +416,7 @@ fn estimates(
         let attacker =
             format!("any estimate, over records, knowing the population (±{})", format::number(spread));
         let error = estimation::typical_deviation(information, spread);
-        typical.push(Typical { what: attacker, error, unit: unit.into() });
+        typical.push(Typical { attacker, error, unit: unit.into() });
     }
     (bounds, typical)
 }

@@ -101,7 +101,7 @@ fn empty(setting: String) -> SecretBounds {
         schema: SCHEMA.into(),
         leakscope: env!("CARGO_PKG_VERSION").into(),
         setting,
-        said: vec![],
+        sentences: vec![],
         candidates: None,
         most_likely: None,
         sigma: None,
@@ -162,7 +162,7 @@ pub fn of_eta(eta: f64, spread: Option<f64>) -> SecretBounds {
 /// A screenful of text.
 pub fn summary(f: &SecretBounds) -> String {
     // What stands in the place of a verdict is among the lines below.
-    let mut text = match f.said.is_empty() && !f.bounds.is_empty() {
+    let mut text = match f.sentences.is_empty() && !f.bounds.is_empty() {
         true => of_bound(f).lines() + "\n",
         false => String::new(),
     };
@@ -203,14 +203,14 @@ pub fn summary(f: &SecretBounds) -> String {
     best_attack(f, &mut text);
     for e in &f.estimation {
         let error = format::plus_minus(&format::bound(&e.error), Some(&e.unit));
-        let _ = writeln!(text, "  {error} at least: {} ({})", e.what, e.source);
+        let _ = writeln!(text, "  {error} at least: {} ({})", e.attacker, e.source);
     }
     for e in &f.typical {
         let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
-        let _ = writeln!(text, "  about {error}, no bound: {}", e.what);
+        let _ = writeln!(text, "  about {error}, no bound: {}", e.attacker);
     }
     attacks(f, &mut text);
-    for sentence in &f.said {
+    for sentence in &f.sentences {
         let _ = writeln!(text, "{sentence}");
     }
     curves(f, &mut text);

@@ -220,7 +220,12 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<SecretBounds> {
                 Varied::Sigma(encodings(args.encoding.as_deref().unwrap_or("one-hot"), &prior)?)
             }
             MechanismKind::RandomisedResponse => Varied::Noise,
-            _ => return Err(Failure::option("curve", "noise is drawn for gaussian and randomised-response")),
+            MechanismKind::DpSgd
+            | MechanismKind::Laplace
+            | MechanismKind::Composition
+            | MechanismKind::Renyi => {
+                return Err(Failure::option("curve", "noise is drawn for gaussian and randomised-response"));
+            }
         };
         let at = if args.at.is_empty() { varied.grid() } else { args.at.clone() };
         let curve = against_noise(&prior, &varied, &at, args.delta, simulation)?;

@@ -49,7 +49,7 @@ const PASSES: [(&str, &str, Run); 26] = [
     (ColumnDistributions::NAME, "columns", state::<ColumnDistributions<'static>>),
     (ColumnValues::NAME, "values", state::<ColumnValues>),
     (OwnWeights::NAME, "weights", state::<OwnWeights>),
-    (Losses::NAME, "losses", state::<Losses<'static>>),
+    (<Losses<'_>>::NAME, "losses", state::<Losses<'static>>),
     (SoftmaxLosses::NAME, "losses", state::<SoftmaxLosses<'static>>),
     (Removals::NAME, "removals", state::<Removals<'static>>),
     (Guesses::NAME, "guesses", state::<Guesses<'static>>),

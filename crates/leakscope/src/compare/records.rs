@@ -10,33 +10,22 @@ use std::path::PathBuf;
 /// Records that are listed.
 const LISTED: usize = 25;
 
-impl Document {
-    /// The tables that it says are beside it, and the columns to compare, the first that both have.
-    fn record_tables(&self) -> Option<(&[String], &'static [&'static str])> {
-        match self {
-            Self::Audit(d) => Some((&d.tables, &["eta"])),
-            Self::NetAudit(d) => Some((&d.tables, &["eta", "dfil"])),
-            Self::Training(d) => Some((&d.tables, &["dfil"])),
-            Self::TextAudit(d) => Some((&d.tables, &["eta", "dfil", "plis"])),
-            Self::Balance(_)
-            | Self::Attack(_)
-            | Self::Bound(_)
-            | Self::Release(_)
-            | Self::Canary(_)
-            | Self::Account(_)
-            | Self::Calibrate(_)
-            | Self::Inversion(_)
-            | Self::Membership(_)
-            | Self::Informed(_)
-            | Self::Reproduce(_) => None,
-        }
-    }
-
+/// The tables that a document says are beside it.
+struct RecordTables<'a> {
+    tables: &'a [String],
+    /// The columns to compare, the first that both have.
+    columns: &'static [&'static str],
     /// Whether records are named by their place alone.
-    fn is_by_row(&self) -> bool {
-        match self {
-            Self::Audit(d) => d.data.id.is_none(),
-            Self::NetAudit(_) | Self::Training(_) | Self::TextAudit(_) => true,
+    by_row: bool,
+}
+
+impl Document {
+    fn record_tables(&self) -> Option<RecordTables<'_>> {
+        let (tables, columns, by_row): (_, &[&str], _) = match self {
+            Self::Audit(d) => (&d.tables, &["eta"], d.data.id.is_none()),
+            Self::NetAudit(d) => (&d.tables, &["eta", "dfil"], true),
+            Self::Training(d) => (&d.tables, &["dfil"], true),
+            Self::TextAudit(d) => (&d.tables, &["eta", "dfil", "plis"], true),
             Self::Balance(_)
             | Self::Attack(_)
             | Self::Bound(_)
@@ -47,14 +36,15 @@ impl Document {
             | Self::Inversion(_)
             | Self::Membership(_)
             | Self::Informed(_)
-            | Self::Reproduce(_) => false,
-        }
+            | Self::Reproduce(_) => return None,
+        };
+        Some(RecordTables { tables, columns, by_row })
     }
 }
 
 /// The file of records beside a document.
 fn table_of(source: &Source, warnings: &mut Vec<String>) -> Option<PathBuf> {
-    let (tables, _) = source.document.record_tables()?;
+    let RecordTables { tables, .. } = source.document.record_tables()?;
     let shown = source.file.display();
     let listed = tables.iter().find(|t| t.starts_with("records."));
     let Some(name) = listed else {
@@ -77,7 +67,9 @@ fn table_of(source: &Source, warnings: &mut Vec<String>) -> Option<PathBuf> {
 /// What changed for whom between the first result and each other; empty where the first has no table.
 pub(super) fn changes(sources: &[Source], warnings: &mut Vec<String>) -> Result<Vec<RecordChanges>> {
     let Some((reference, others)) = sources.split_first() else { return Ok(vec![]) };
-    let Some((_, measures)) = reference.document.record_tables() else { return Ok(vec![]) };
+    let Some(RecordTables { columns: measures, .. }) = reference.document.record_tables() else {
+        return Ok(vec![]);
+    };
     let Some(first) = table_of(reference, warnings) else { return Ok(vec![]) };
     let mut all = vec![];
     for (i, other) in others.iter().enumerate() {
@@ -90,7 +82,7 @@ pub(super) fn changes(sources: &[Source], warnings: &mut Vec<String>) -> Result<
             }
         }
     }
-    if !all.is_empty() && sources.iter().any(|s| s.document.is_by_row()) {
+    if !all.is_empty() && sources.iter().filter_map(|s| s.document.record_tables()).any(|t| t.by_row) {
         warnings.push(
             "records are matched by their row, as no id column was named: that holds for tables with the same rows in the same \
              order alone"

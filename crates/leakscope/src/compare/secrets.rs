@@ -72,7 +72,7 @@ pub(super) fn bound(f: &SecretBounds) -> Vec<Numbers> {
     let mut errors =
         Numbers::new("Error of any estimate", "What no estimate of a continuous secret gets below.");
     for estimation in &f.estimation {
-        errors.shield(&*estimation.what, Form::AtLeast, estimation.error.value);
+        errors.shield(&*estimation.attacker, Form::AtLeast, estimation.error.value);
     }
     let data = f.data.as_ref();
     let at = data.and_then(|d| d.curve.iter().find(|p| Some(p.sigma) == f.sigma));

@@ -118,24 +118,7 @@ pub(crate) fn training<T: Real>(
     budgets: &[RecordBudget],
 ) -> Result<Training> {
     let (run, config) = (&ended.run, ended.run.config());
-    let privacy = match config.privacy {
-        Some(p) => {
-            let (kind, bound) = clip_facts(p.clip);
-            let read = f.names.read_off();
-            let withheld = match config.randomness {
-                Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
-                Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
-            };
-            let (promise, steps_alone) = match &withheld {
-                None => (promise(run, f)?, None),
-                Some(Withheld::ReadOffRecords(_)) => (None, promise(run, f)?),
-                Some(Withheld::NoiseFromSeed) => (None, None),
-            };
-            let clip = bound.unwrap_or(1.0);
-            Some(PrivacyFacts { clip_kind: kind, clip, sigma: p.sigma, promise, withheld, steps_alone })
-        }
-        None => None,
-    };
+    let privacy = privacy(run, f)?;
     let tracking = match config.tracking {
         Tracking::Off => None,
         Tracking::Panel { probes, .. } => Some((page::Tracked::Panel, probes)),
@@ -187,6 +170,24 @@ pub(crate) fn training<T: Real>(
         seconds: ended.seconds,
         redact: f.redact,
     })
+}
+
+/// Clip, noise and what is promised of them.
+fn privacy<T: Real>(run: &Trainer<'_, T>, f: &Facts) -> Result<Option<PrivacyFacts>> {
+    let Some(p) = run.config().privacy else { return Ok(None) };
+    let (clip_kind, bound) = clip_facts(p.clip);
+    let read = f.names.read_off();
+    let withheld = match run.config().randomness {
+        Randomness::SeededNotPrivate => Some(Withheld::NoiseFromSeed),
+        Randomness::System => (!read.is_empty()).then(|| Withheld::ReadOffRecords(read.clone())),
+    };
+    let (promise, steps_alone) = match &withheld {
+        None => (promise(run, f)?, None),
+        Some(Withheld::ReadOffRecords(_)) => (None, promise(run, f)?),
+        Some(Withheld::NoiseFromSeed) => (None, None),
+    };
+    let clip = bound.unwrap_or(1.0);
+    Ok(Some(PrivacyFacts { clip_kind, clip, sigma: p.sigma, promise, withheld, steps_alone }))
 }
 
 /// What was added to gradients in the last step.

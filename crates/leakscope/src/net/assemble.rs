@@ -308,17 +308,17 @@ fn warnings<T: Real>(f: &AuditLeaks<T>) -> Vec<String> {
     }
     let m = &f.subject.plan.released;
     let beyond = |bound: f64| f.leaks.iter().filter(|l| l.released.gradient_norm > bound).count();
-    match (m.clip, m.signal) {
-        (Clip::Hard { bound }, Signal::Released) if m.plis != Plis::Skip && beyond(bound) > 0 => {
-            out.push(format!(
-                "{} of {} gradients are longer than the hard clip C. What is released of them has the length C whatever the \
-                 record is, so their PLIS is 0: train with ⟨clip_kind=gelu⟩, which leaves a little, or ask for \
-                 ⟨plis=raw⟩, PLIS before the clip.",
-                beyond(bound),
-                f.leaks.len()
-            ));
-        }
-        _ => {}
+    if let (Clip::Hard { bound }, Signal::Released) = (m.clip, m.signal)
+        && m.plis != Plis::Skip
+        && beyond(bound) > 0
+    {
+        out.push(format!(
+            "{} of {} gradients are longer than the hard clip C. What is released of them has the length C whatever the \
+             record is, so their PLIS is 0: train with ⟨clip_kind=gelu⟩, which leaves a little, or ask for \
+             ⟨plis=raw⟩, PLIS before the clip.",
+            beyond(bound),
+            f.leaks.len()
+        ));
     }
     if f.subject.plan.factor != 1.0 {
         out.push(format!(

@@ -13,7 +13,7 @@ use leakscope_net::{
     leak::{Label, information_along},
 };
 use leakscope_report::net::{NetAttribute, ValueKind};
-use leakscope_table::{Kind, OneHot};
+use leakscope_table::{Kind, OneHot, Role};
 
 /// What products in single precision may be off by, as a share: bounds give that way.
 const ROUNDING: f64 = 1e-5;
@@ -151,7 +151,7 @@ fn described(coding: &Coding, label: bool, outputs: usize) -> Vec<Described> {
         .collect();
     if label {
         let target = &encoding.target;
-        let profile = encoding.profile.iter().find(|c| c.role == "target");
+        let profile = encoding.profile.iter().find(|c| c.role == Role::Target);
         let number = coding.is_regression();
         all.push(Described {
             name: target.name.clone(),

@@ -392,7 +392,9 @@ pub(super) fn map_groups<T: Real>(
         (true, Shape::Vector(_) | Shape::Sequence(_) | Shape::Tokens { .. }, _, Some(_)) => {
             Err(Failure::option("superpixels", "records are no images: leave it out"))
         }
-        _ => Ok(None),
+        (true, Shape::Vector(_) | Shape::Sequence(_) | Shape::Tokens { .. }, None, None) | (false, ..) => {
+            Ok(None)
+        }
     }
 }
 

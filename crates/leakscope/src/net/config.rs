@@ -42,7 +42,7 @@ fn filter(args: &TrainRequest, of_column: Vec<f64>, records: usize) -> Result<Op
             budgets
         }
     };
-    match (args.filter_epsilon, budgets.is_empty()) {
+    match (args.run.filter_epsilon, budgets.is_empty()) {
         (None, true) => Ok(None),
         (Some(_), false) => Err(Failure::option(
             "filter_epsilon",
@@ -62,14 +62,14 @@ pub(crate) enum Noise {
 
 /// Clipping and noise, or neither.
 pub(crate) fn wanted(args: &TrainRequest) -> Result<Option<(Clip, Noise)>> {
-    let noise = args.release.sigma()?.map(Noise::Sigma).or(args.epsilon.map(Noise::Epsilon));
-    match (noise, args.release.clip()?) {
+    let noise = args.run.release.sigma()?.map(Noise::Sigma).or(args.run.epsilon.map(Noise::Epsilon));
+    match (noise, args.run.release.clip()?) {
         (Some(_), Some(Clip::None)) => Err(Failure::option(
             "clip_kind",
             "none: without a clip there is no privacy; give ⟨clip⟩, or no noise",
         )),
         (Some(noise), clip) => Ok(Some((clip.unwrap_or(Clip::Hard { bound: 1.0 }), noise))),
-        (None, None | Some(Clip::None)) if args.track.is_some() => Err(Failure::option(
+        (None, None | Some(Clip::None)) if args.run.track.is_some() => Err(Failure::option(
             "track",
             "what records give away is only finite under noise: give ⟨sigma⟩ or ⟨epsilon⟩",
         )),
@@ -88,8 +88,8 @@ pub(crate) fn config(
     records: usize,
     seed: u64,
 ) -> Result<TrainConfig> {
-    let (n, delta) = (records as f64, args.delta.unwrap_or(1e-5));
-    if args.batch > n && args.rate.is_none() {
+    let (n, delta) = (records as f64, args.run.delta.unwrap_or(1e-5));
+    if args.batch > n && args.run.rate.is_none() {
         let own = if args.batch == TrainRequest::default().batch { " (it is the default)" } else { "" };
         let message = format!(
             "{}: there are only {records} records{own}; say ⟨batch={}⟩, for example",
@@ -99,7 +99,7 @@ pub(crate) fn config(
         return Err(Failure::option("batch", message));
     }
     let sampling = match args.sampling {
-        SamplingKind::Poisson => Sampling::Poisson { rate: args.rate.unwrap_or(args.batch / n) },
+        SamplingKind::Poisson => Sampling::Poisson { rate: args.run.rate.unwrap_or(args.batch / n) },
         SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
             return Err(Failure::option(
                 "batch",
@@ -117,14 +117,18 @@ pub(crate) fn config(
             Some(Privacy { clip, sigma })
         }
     };
-    let probes = args.probes;
+    let probes = args.run.probes;
     Ok(TrainConfig {
-        optimizer: if args.adam { Optimizer::adam() } else { Optimizer::Sgd { momentum: args.momentum } },
-        learning_rate: args.lr,
-        weight_decay: args.weight_decay,
+        optimizer: if args.run.adam {
+            Optimizer::adam()
+        } else {
+            Optimizer::Sgd { momentum: args.run.momentum }
+        },
+        learning_rate: args.run.lr,
+        weight_decay: args.run.weight_decay,
         sampling,
         privacy,
-        tracking: match args.track {
+        tracking: match args.run.track {
             None => Tracking::Off,
             Some(Track::Panel) => Tracking::Panel { records: PANEL, probes },
             Some(Track::Drawn) => Tracking::Drawn { probes },
@@ -133,24 +137,24 @@ pub(crate) fn config(
         label: args.label,
         delta,
         seed,
-        randomness: match args.not_private_noise_from_seed {
+        randomness: match args.run.not_private_noise_from_seed {
             true => Randomness::SeededNotPrivate,
             false => Randomness::System,
         },
-        divisor: args.rate.map(|_| args.batch),
+        divisor: args.run.rate.map(|_| args.batch),
         filter: filter(args, budgets, records)?,
     })
 }
 
 pub(crate) fn plan(args: &TrainRequest, names: &Names, records: usize, folder: PathBuf) -> Plan {
-    let per_epoch = args.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
+    let per_epoch = args.run.rate.map_or(records as f64 / args.batch, |rate| 1.0 / rate);
     let epoch = per_epoch.round().max(1.0) as u64;
-    let steps = match (args.steps, args.epochs) {
+    let steps = match (args.run.steps, args.run.epochs) {
         (Some(steps), _) => steps,
         // `as` saturates
         (None, epochs) => ((epochs.unwrap_or(1.0) * per_epoch).round() as u64).max(1),
     };
     let report_every = epoch.min(steps.div_ceil(20)).max(1);
-    let checkpoint_every = args.checkpoint_every.unwrap_or(report_every);
+    let checkpoint_every = args.run.checkpoint_every.unwrap_or(report_every);
     Plan { steps, report_every, checkpoint_every, folder, covered: names.read_off().is_empty() }
 }

@@ -69,7 +69,7 @@ pub(super) fn inputs<T: Real>(
 /// The key of the split of a new run, where one is held out in private.
 pub(super) fn split_key(args: &TrainRequest, private: bool) -> Result<Option<SplitKey>> {
     let held_out = args.table.as_ref().is_some_and(|t| t.holdout.is_some());
-    if !(held_out && private) || args.not_private_noise_from_seed {
+    if !(held_out && private) || args.run.not_private_noise_from_seed {
         return Ok(None);
     }
     let mut key = [0; 32];
@@ -83,11 +83,12 @@ pub(super) fn split_key(args: &TrainRequest, private: bool) -> Result<Option<Spl
 /// less moves the values of all others, which no clip bounds, so that such an ε would be wrong.
 pub(super) fn covered(args: &TrainRequest, names: &Names) -> Result<()> {
     let read = names.read_off();
-    let filtered = args.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
-    let flag = match (args.epsilon, filtered) {
-        _ if read.is_empty() || args.not_private_noise_from_seed => return Ok(()),
+    let filtered =
+        args.run.filter_epsilon.is_some() || args.filter_budgets.is_some() || !args.budgets.is_empty();
+    let flag = match (args.run.epsilon, filtered) {
+        _ if read.is_empty() || args.run.not_private_noise_from_seed => return Ok(()),
         (Some(_), _) => "epsilon",
-        (None, true) if args.filter_epsilon.is_some() => "filter_epsilon",
+        (None, true) if args.run.filter_epsilon.is_some() => "filter_epsilon",
         (None, true) => "filter_budgets",
         (None, false) => return Ok(()),
     };

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`train`] | a [`train::TrainRequest`] in, a run in a folder out |
 //! | `inputs` | the records that a run reads |
+//! | [`run_request`] | what every run is asked, of a network or a language model |
 //! | `run` | the loop: steps, checkpoints, divergence, interruption |
 //! | `resume` | going on from a checkpoint, as the run was started |
 //! | `account` | a run that has ended → `training.json`, `records.*`, its page |
@@ -45,6 +46,7 @@ mod prior;
 pub mod public;
 pub(crate) mod resume;
 pub(crate) mod run;
+pub mod run_request;
 pub mod table;
 pub mod tracked;
 pub mod train;

@@ -36,7 +36,7 @@ mod tests {
     fn the_trace_alone_gives_the_least_over_all_ways_to_spread_it() {
         let variances = [4.0, 1.0, 0.25, 0.0];
         for trace in [0.0, 0.1, 1.0, 3.0, 50.0] {
-            let found = by_trace(trace, &variances);
+            let actual = by_trace(trace, &variances);
             let steps = 200;
             let mut least = f64::INFINITY;
             for i in 0..=steps {
@@ -46,7 +46,7 @@ mod tests {
                     least = least.min(by_value(&spread, &variances));
                 }
             }
-            assert!(found <= least + 1e-12 && found > least * (1.0 - 2e-3), "{trace}: {found} {least}");
+            assert!(actual <= least + 1e-12 && actual > least * (1.0 - 2e-3), "{trace}: {actual} {least}");
         }
         // without information it is what guessing the mean has
         assert_eq!(by_trace(0.0, &variances), 5.25 / 4.0);
@@ -59,8 +59,8 @@ mod tests {
     fn the_normal_mean_attains_it() {
         for (information, variance) in [(2.0, 0.5), (1e-8, 3.0), (1e9, 1.0)] {
             let attained = 1.0 / (information + 1.0 / variance);
-            for found in [by_value(&[information], &[variance]), by_trace(information, &[variance])] {
-                assert!((found / attained - 1.0).abs() < 1e-12, "{found} {attained}");
+            for actual in [by_value(&[information], &[variance]), by_trace(information, &[variance])] {
+                assert!((actual / attained - 1.0).abs() < 1e-12, "{actual} {attained}");
             }
         }
     }

@@ -181,7 +181,7 @@ fn check_perturbation(args: &TrainRequest) -> Result<()> {
     if args.public.is_empty() {
         return Err(Failure::option("perturb", "it is learned on public records: name them with ⟨public⟩"));
     }
-    if args.release.sigma.is_none() && args.epsilon.is_none() {
+    if !args.run.is_noisy() {
         let message = "without noise a gradient gives everything away: give ⟨sigma⟩ or ⟨epsilon⟩";
         return Err(Failure::option("perturb", message));
     }
@@ -379,10 +379,10 @@ fn pretrain<T: Real>(
         optimizer: match how.optimizer {
             Some(OptimizerKind::Sgd) => Optimizer::Sgd { momentum: 0.0 },
             Some(OptimizerKind::Adam) => Optimizer::adam(),
-            None if args.adam => Optimizer::adam(),
-            None => Optimizer::Sgd { momentum: args.momentum },
+            None if args.run.adam => Optimizer::adam(),
+            None => Optimizer::Sgd { momentum: args.run.momentum },
         },
-        learning_rate: how.lr.unwrap_or(args.lr),
+        learning_rate: how.lr.unwrap_or(args.run.lr),
         weight_decay: how.weight_decay,
         sampling: Sampling::Shuffle { batch },
         privacy: None,
@@ -401,9 +401,9 @@ fn pretrain<T: Real>(
             return Err(Failure::Interrupted);
         }
         run.step().map_err(|e| match e {
-            Error::Diverged { step, what } => Failure::option(
+            Error::Diverged { step, symptom } => Failure::option(
                 "public_lr",
-                format!("{rate}: training on public records diverged at step {step}: {what}; lower it"),
+                format!("{rate}: training on public records diverged at step {step}: {symptom}; lower it"),
             ),
             other => other.into(),
         })?;

@@ -196,7 +196,7 @@ fn check_start(was: &Start, is: &Start) -> Result<()> {
         (Some(a), Some(b)) if a != b => {
             return wrong("the run started from other weights: name the same file again");
         }
-        _ => {}
+        (None, None) | (Some(_), Some(_)) => {}
     }
     for (flag, before, now) in
         [("freeze_smallest", was.freeze_smallest, is.freeze_smallest), ("density", was.density, is.density)]

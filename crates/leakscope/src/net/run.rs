@@ -113,8 +113,8 @@ pub(crate) fn train<'d, T: Real>(
                     progress.losses.1 += 1;
                 }
             }
-            Err(Error::Diverged { step, what }) => {
-                failure = Some(format!("training diverged at step {step}: {what}"));
+            Err(Error::Diverged { step, symptom }) => {
+                failure = Some(format!("training diverged at step {step}: {symptom}"));
                 stopped = Stopped::Diverged;
                 run = taken_back(&run, &good, data, perturbing)?;
                 let exact = progress.exact;

@@ -9,8 +9,8 @@ use leakscope_core::error::shown;
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing, OneHot,
-    Origin, Public, ReadOptions, Remark, Roles, Scale, SplitKey, Subset, Table, TargetCoding, TargetError,
-    TargetKind, known_names,
+    Origin, Public, ReadOptions, Remark, Role, Roles, Scale, SplitKey, Subset, Table, TargetCoding,
+    TargetError, TargetKind, known_names,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -233,11 +233,11 @@ fn no_classes(error: leakscope_table::Error) -> Failure {
                  out, or, where `{column}` is a number to predict, give ⟨loss=squared-error⟩"
             ),
         ),
-        leakscope_table::Error::Target(TargetError::TooManyClasses { column, found, most }) => {
+        leakscope_table::Error::Target(TargetError::TooManyClasses { column, number, most }) => {
             Failure::option(
                 "target",
                 format!(
-                    "`{column}` has {found} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
+                    "`{column}` has {number} classes, expected at most {most}: join rare ones, name another column, or, where it is a \
                  number to predict, give ⟨loss=squared-error⟩"
                 ),
             )
@@ -256,7 +256,7 @@ fn target_scale(encoding: &Encoding, scale: Scale) -> (f64, f64) {
     if let Some(bounds) = encoding.target.bounds {
         return (bounds.centre(), bounds.half_range());
     }
-    let profile = encoding.profile.iter().find(|c| c.role == "target");
+    let profile = encoding.profile.iter().find(|c| c.role == Role::Target);
     let spread = profile.and_then(|p| p.sd).filter(|sd| *sd > 0.0).unwrap_or(1.0);
     (profile.and_then(|p| p.mean).unwrap_or(0.0), spread)
 }

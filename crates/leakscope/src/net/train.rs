@@ -6,16 +6,18 @@ use super::inputs::{Inputs, covered, inputs, split_key};
 use super::public::{self, PerturbTraining, Public, PublicStart, PublicTraining};
 use super::resume::{Resumed, Start};
 use super::run::{CHECKPOINT, train, watched};
+use super::run_request::positive;
 use super::table::{ENCODING, TableRequest};
-use super::{Device, Precision, ReleaseRequest, account, model};
+use super::{Precision, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
 use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::Variant};
 use leakscope_report::net::{Point, Training};
-use leakscope_table::{Hooks, RecordsFormat};
+use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+pub use super::run_request::{RunRequest, Track};
 
 /// What a run is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -33,31 +35,10 @@ pub struct TrainRequest {
     pub outputs: Option<usize>,
     /// Loss of a preset; absent: the softmax for classes, the binary cross-entropy for one output or several labels.
     pub loss: Option<LossKind>,
-    /// Passes over the data.
-    pub epochs: Option<f64>,
-    /// Steps, instead.
-    pub steps: Option<u64>,
     /// Records in a batch; with Poisson sampling the expected number.
     pub batch: f64,
-    /// Probability of each record to be drawn in a step; absent: `batch` over the number of records, which is public then.
-    /// Where it is given, `batch` is what the sum of gradients is divided by, and the number of records stays private.
-    pub rate: Option<f64>,
-    /// Learning rate.
-    pub lr: f64,
-    /// Momentum of SGD.
-    pub momentum: f64,
-    /// Adam instead of SGD.
-    pub adam: bool,
-    /// Clip and noise.
-    pub release: ReleaseRequest,
-    /// Instead of σ: the noise for which the whole run has this ε.
-    pub epsilon: Option<f64>,
-    /// δ of the privacy statement.
-    pub delta: Option<f64>,
     /// How batches are drawn.
     pub sampling: SamplingKind,
-    /// Weight decay.
-    pub weight_decay: f64,
     /// Layers whose parameters stay as they are, by position.
     pub freeze: Vec<usize>,
     /// Share of the given weights, the smallest in size, that stays as it is.
@@ -75,22 +56,8 @@ pub struct TrainRequest {
     pub perturb: Option<Variant>,
     /// How that is learned.
     pub perturb_training: PerturbTraining,
-    /// Whether what records give away is kept at every step, and of which.
-    pub track: Option<Track>,
-    /// Random probes of each trace that tracking keeps.
-    pub probes: usize,
     /// Whether the label is part of the secret.
     pub label: Label,
-    /// A checkpoint after every so many steps.
-    pub checkpoint_every: Option<u64>,
-    /// Whether to go on from the checkpoint in the folder.
-    pub resume: bool,
-    /// Seed of what is no secret: the initial weights, probes. In a run without noise also of its batches.
-    pub seed: Option<u64>,
-    /// Whether the noise follows from the seed too, so that the run can be repeated: it is not private then.
-    pub not_private_noise_from_seed: bool,
-    /// The most that the run may cost a record, as ε: it drops out of further steps before it would cost more.
-    pub filter_epsilon: Option<f64>,
     /// The same by record: a file with one number a line, in the order of the records, or a column of the table.
     pub filter_budgets: Option<PathBuf>,
     /// The same as numbers, where there is no file.
@@ -99,14 +66,8 @@ pub struct TrainRequest {
     pub limit: Option<usize>,
     /// Mean and standard deviation that values are scaled by.
     pub normalize: Option<[f64; 2]>,
-    /// Format of the table of records.
-    pub format: RecordsFormat,
-    /// Numbers that the network computes with.
-    pub precision: Precision,
-    /// Where the network computes.
-    pub device: Device,
-    /// Whether the page names and shows no record.
-    pub redact: bool,
+    /// How the run goes.
+    pub run: RunRequest,
 }
 
 impl Default for TrainRequest {
@@ -118,18 +79,8 @@ impl Default for TrainRequest {
             network: String::new(),
             outputs: None,
             loss: None,
-            epochs: None,
-            steps: None,
             batch: 256.0,
-            rate: None,
-            lr: 0.1,
-            momentum: 0.9,
-            adam: false,
-            release: ReleaseRequest::default(),
-            epsilon: None,
-            delta: None,
             sampling: SamplingKind::default(),
-            weight_decay: 0.0,
             freeze: vec![],
             freeze_smallest: None,
             density: None,
@@ -138,22 +89,12 @@ impl Default for TrainRequest {
             public_training: PublicTraining::default(),
             perturb: None,
             perturb_training: PerturbTraining::default(),
-            track: None,
-            probes: 4,
             label: Label::Public,
-            checkpoint_every: None,
-            resume: false,
-            seed: None,
-            not_private_noise_from_seed: false,
-            filter_epsilon: None,
             filter_budgets: None,
             budgets: vec![],
             limit: None,
             normalize: None,
-            format: RecordsFormat::default(),
-            precision: Precision::default(),
-            device: Device::default(),
-            redact: false,
+            run: RunRequest::default(),
         }
     }
 }
@@ -204,19 +145,6 @@ impl From<LossKind> for Loss {
     }
 }
 
-/// Of which records accounts are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Track {
-    /// A panel of 370 (all of no more) at every step, and besides all that a step draws
-    Panel,
-    /// Those drawn
-    Drawn,
-    /// All of them, at the cost of a pass over the data a step
-    Every,
-}
-
 /// A run that has ended, with its files written.
 #[derive(Debug, Clone)]
 pub struct TrainOutcome {
@@ -243,7 +171,7 @@ pub struct Listener<'a> {
 /// Trains as the request says; `out` receives the model, the run and its page.
 pub fn run(request: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TrainOutcome> {
     check(request)?;
-    match request.precision {
+    match request.run.precision {
         Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, listener),
         Precision::F64 => run_in::<f64>(request, out, listener),
     }
@@ -253,10 +181,10 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let wanted = wanted(args)?;
     let scale = args.normalize.unwrap_or([0.0, 1.0]);
     let folder = folder(args, out)?;
-    let resumed = if args.resume { Some(Resumed::read(folder.path())?) } else { None };
-    let replaced = if args.resume { None } else { account::replaced(folder.path()) };
+    let resumed = if args.run.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if args.run.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
-    let seed = args.seed.or(stored).unwrap_or_else(crate::seed::drawn);
+    let seed = args.run.seed.or(stored).unwrap_or_else(crate::seed::drawn);
 
     let split = match &resumed {
         Some(resumed) => resumed.progress.start.split,
@@ -270,7 +198,8 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     model::freeze(&mut spec, &args.freeze)?;
     // public training moves the layers too that the run leaves as they are
     let spec = if pretrains && resumed.is_none() { thawed } else { spec };
-    let mut net = Network::<T>::new(spec, seed)?.on(args.device.backend_in(Some(args.precision))?)?;
+    let mut net =
+        Network::<T>::new(spec, seed)?.on(args.run.device.backend_in(Some(args.run.precision))?)?;
     let pretrained =
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     let data = source.take_data(&net)?;
@@ -312,9 +241,9 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
         split,
     };
     if let Some(resumed) = &resumed {
-        resumed.check(&config, net.spec(), &start, args.epsilon.is_some())?;
+        resumed.check(&config, net.spec(), &start, args.run.epsilon.is_some())?;
     }
-    let seed_drawn = args.seed.is_none() && stored.is_none();
+    let seed_drawn = args.run.seed.is_none() && stored.is_none();
     if seed_drawn {
         (listener.on_seed)(seed);
     }
@@ -329,7 +258,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
 
 /// The folder of the run, which is none of the files that are read.
 fn folder(args: &TrainRequest, out: &Path) -> Result<Folder> {
-    let folder = Folder::open(out, args.format)?;
+    let folder = Folder::open(out, args.run.format)?;
     let read = args.data.iter().chain(&args.test).chain(&args.public).chain(&args.pretrain);
     let read = read.map(PathBuf::as_path);
     let read: Vec<&Path> = read.chain([Path::new(&args.network)]).collect();
@@ -351,13 +280,13 @@ fn facts<T: Real>(
         names: source.names.clone(),
         normalize,
         test_records,
-        clip_assumed: args.release.clip.is_none(),
+        clip_assumed: args.run.release.clip.is_none(),
         public: args.public.iter().map(|p| model::name_of(&p.to_string_lossy())).collect(),
-        precision: args.precision,
+        precision: args.run.precision,
         leaves: LEAVES.to_owned(),
         text: None,
         replaced,
-        redact: args.redact,
+        redact: args.run.redact,
     }
 }
 
@@ -415,72 +344,22 @@ fn check(args: &TrainRequest) -> Result<()> {
 
 /// Checks what needs no file.
 pub(crate) fn check_numbers(args: &TrainRequest) -> Result<()> {
-    let positive = |flag: &str, v: f64| match v > 0.0 && v.is_finite() {
-        true => Ok(()),
-        false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(v)))),
-    };
     positive("batch", args.batch)?;
-    positive("lr", args.lr)?;
-    if let Some(epochs) = args.epochs {
-        positive("epochs", epochs)?;
-    }
-    if let Some(rate) = args.rate {
-        if !(rate > 0.0 && rate <= 1.0) {
-            return Err(Failure::option("rate", format!("{}: expected above 0, at most 1", shown(rate))));
-        }
+    args.run.check()?;
+    if args.run.rate.is_some() {
         if args.sampling == SamplingKind::Shuffle {
             return Err(Failure::option("rate", "shuffled batches have a size, no rate: leave it out"));
         }
-        if args.limit.is_some() && (args.release.sigma.is_some() || args.epsilon.is_some()) {
+        if args.limit.is_some() && args.run.is_noisy() {
             let message = "with ⟨rate⟩ and noise neighbouring data sets differ in a record that is there or is not, and one more \
                            among the first would push another out: cut the file, or leave ⟨rate⟩ out, which makes the number of \
                            records public";
             return Err(Failure::option("limit", message));
         }
     }
-    if let Some(epsilon) = args.filter_epsilon {
-        positive("filter_epsilon", epsilon)?;
-    }
-    if args.not_private_noise_from_seed && args.release.sigma.is_none() && args.epsilon.is_none() {
-        let message = "there is no noise in this run: leave it out";
-        return Err(Failure::option("not_private_noise_from_seed", message));
-    }
-    if !(0.0..1.0).contains(&args.momentum) {
-        return Err(Failure::option("momentum", format!("{}: expected at least 0, below 1", args.momentum)));
-    }
-    if let Some(epsilon) = args.epsilon {
-        positive("epsilon", epsilon)?;
-    }
-    if let Some(delta) = args.delta {
-        if !(delta > 0.0 && delta < 1.0) {
-            return Err(Failure::option("delta", format!("{}: expected between 0 and 1", shown(delta))));
-        }
-        if args.release.sigma.is_none() && args.epsilon.is_none() {
-            let message = "without noise nothing is promised: give ⟨sigma⟩ or ⟨epsilon⟩ too, or leave it out";
-            return Err(Failure::option("delta", message));
-        }
-    }
-    if !(args.weight_decay >= 0.0 && args.weight_decay.is_finite()) {
-        let message = format!("{}: expected zero or a positive number", args.weight_decay);
-        return Err(Failure::option("weight_decay", message));
-    }
-    if args.steps.is_some() && args.epochs.is_some() {
-        return Err(Failure::option("epochs", "⟨steps⟩ says how long already: give one of the two"));
-    }
-    if args.release.sigma.is_some() && args.epsilon.is_some() {
-        return Err(Failure::option("epsilon", "⟨sigma⟩ is the noise already: give one of the two"));
-    }
-    if args.track.is_some() && args.probes == 0 {
-        return Err(Failure::option("probes", "0: expected at least 1"));
-    }
     if args.loss.is_some() && model::is_file(&args.network) {
         let message = "the network file says its loss: change it there, or name a preset";
         return Err(Failure::option("loss", message));
-    }
-    for (flag, value) in [("checkpoint_every", args.checkpoint_every), ("steps", args.steps)] {
-        if value == Some(0) {
-            return Err(Failure::option(flag, "0: expected at least 1"));
-        }
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ pub fn train<T: Real>(
     let request = &TrainRequest { public: named, ..request.clone() };
     check_numbers(request)?;
     public::check(request)?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.run.seed.unwrap_or_else(crate::seed::drawn);
     let mut start = frozen(net, &[], None)?;
     if let Some(bytes) = &weights {
         let fail = |e: leakscope_net::Error| Failure::option("pretrain", e);
@@ -148,13 +148,13 @@ pub fn train<T: Real>(
 /// Trains the network that the request names over the rows of its table. Nothing is written.
 pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetTrained<T>> {
     check_numbers(request)?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.run.seed.unwrap_or_else(crate::seed::drawn);
     let split = split_key(request, wanted(request)?.is_some())?;
     let Inputs { mut source, test, budgets } = inputs::<T>(request, (seed, split), hooks)?;
     let mut spec = spec(request, &mut source)?;
     covered(request, &source.names)?;
     model::freeze(&mut spec, &request.freeze)?;
-    let net = Network::new(spec, seed)?.on(request.device.backend_in(Some(request.precision))?)?;
+    let net = Network::new(spec, seed)?.on(request.run.device.backend_in(Some(request.run.precision))?)?;
     let data = source.take_data(&net)?;
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
     let (files, names) = (source.files, source.names);
@@ -216,13 +216,13 @@ fn over<T: Real>(request: &TrainRequest, prepared: Prepared<T>, hooks: &Hooks) -
         names,
         normalize: [0.0, 1.0],
         test_records: test.as_ref().map(|t| t.len() as u64),
-        clip_assumed: request.release.clip.is_none(),
+        clip_assumed: request.run.release.clip.is_none(),
         public: vec![],
-        precision: request.precision,
+        precision: request.run.precision,
         leaves: LEAVES.to_owned(),
         text: None,
         replaced: None,
-        redact: request.redact,
+        redact: request.run.redact,
     };
     let budgets = ended.run.budgets()?;
     let training = account::training(&ended, &data, &facts, &plan, &budgets)?;

@@ -37,7 +37,7 @@ pub fn count_scaling(
             let counted = Counted::under(model, units, &directions, release, &design.noise)?;
             largest_over(rows, &targets, |block, records: &mut CountedRecords| {
                 counted.records(block, depth, records)?;
-                let label = (0..block.len()).map(|i| counted.geometry().label_eta(&records.given, i));
+                let label = (0..block.len()).map(|i| counted.geometry().label_eta(&records.plain, i));
                 Ok(Etas::of(&records.eta, &records.attribute_eta, label.collect()))
             })?
         }

@@ -273,7 +273,9 @@ pub(crate) fn failed(error: CoreError, encoding: &Encoding, l2: f64) -> Failure 
             "nothing that is to be protected moves this model (every η is zero), so there is no noise to shape: give ⟨sigma⟩",
         ),
         CoreError::OutOfRange {
-            what: "the number of coefficients of a shape from the data", value, ..
+            subject: "the number of coefficients of a shape from the data",
+            value,
+            ..
         } => Failure::option(
             "noise_shape",
             format!(

@@ -22,7 +22,7 @@ use leakscope_core::glm::{Minimiser, ModelKind};
 use leakscope_core::measure::{self, CountedEta};
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner as _;
-use leakscope_core::rows::{Reweighted, Rows as _};
+use leakscope_core::rows::{Altered, Rows as _};
 use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
 use leakscope_report::release::Counting;
 use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
@@ -177,7 +177,7 @@ impl Fitted {
             let model = (request.family, penalty(request));
             let explained = |e| explain(e, &loaded.encoding, request.l2);
             let counted = match counted(&rows, model, &options, &attributes, terms.balance) {
-                Err(CoreError::OutOfRange { what: "a weight", .. }) => {
+                Err(CoreError::OutOfRange { subject: "a weight", .. }) => {
                     let message = "balancing needs positive weights: leave rows of weight zero out";
                     return Err(Failure::option("weights", message));
                 }
@@ -188,7 +188,7 @@ impl Fitted {
                 .ok_or_else(uncounted)?;
             let mut unit = Distribution::default();
             unit.extend(&counted.eta);
-            let weighted = Reweighted::new(&rows, &counted.weights)?;
+            let weighted = Altered::weighted(&rows, &counted.weights)?;
             let fit = Minimiser::fit(&weighted, model.0, model.1, request.max_classes).map_err(explained)?;
             (fit, unit, most_even, counted)
         };

@@ -21,7 +21,7 @@ use leakscope_core::fisher::softmax::{SoftmaxGeometry, SoftmaxRecords};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release};
 use leakscope_core::glm::Minimiser;
 use leakscope_core::num::Distribution;
-use leakscope_core::rows::{Block, Reweighted, Rows};
+use leakscope_core::rows::{Altered, Block, Rows};
 use leakscope_core::units::{Units, public_sigma};
 use leakscope_report::choice;
 use leakscope_report::noise::{Goal, Secret, Source};
@@ -127,7 +127,7 @@ impl Shaped {
                 (design, measured)
             }
             Some(Balanced { counted, .. }) => {
-                let weighted = Reweighted::new(&rows, &counted.weights)?;
+                let weighted = Altered::weighted(&rows, &counted.weights)?;
                 let design = designed(&weighted).and_then(|d| d.at_scale(plan.scale_for(counted)));
                 let design = design.map_err(fail)?;
                 let mut measured = Distribution::default();

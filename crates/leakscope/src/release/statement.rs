@@ -91,7 +91,7 @@ pub(super) fn owned(
         eta: prepared.eta,
         tell: Some(stated),
         composed,
-        given: public_inputs(request, terms, &loaded.encoding),
+        public_inputs: public_inputs(request, terms, &loaded.encoding),
         read_off: read_off(request, terms, prepared),
         known: attacker_knowledge(terms),
         assumed: assumed(request, prepared),

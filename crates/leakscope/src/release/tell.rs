@@ -18,7 +18,7 @@ use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::special::normal_cdf;
 use leakscope_core::tell::{Noise, any_level, two_values};
-use leakscope_report::release::{Ceiling, Counting, GivenPair, Means, Stated};
+use leakscope_report::release::{Ceiling, Counting, Means, PublicPair, Stated};
 use leakscope_report::tell::{self as report, Shows, Tell};
 use leakscope_report::verdict::{Success, noise_to_hide};
 use leakscope_table::{Attribute, Class, Dataset, Encoding, HangingLevels, Kind, Origin, TargetCoding};
@@ -117,7 +117,7 @@ fn count_what_shows(
             }
         };
         answer.distance = f64::INFINITY;
-        let same = |t: &&mut report::Told| t.attribute == name && t.label == answer.inquiry.label;
+        let same = |t: &&mut report::ValuePair| t.attribute == name && t.label == answer.inquiry.label;
         if let Some(told) = tell.attributes.iter_mut().find(same) {
             (told.worst, told.distance, told.at_least, told.shows) = (1.0, None, None, Some(Shows::Levels));
             told.worst_record = shown.record;
@@ -302,7 +302,7 @@ pub(super) fn stated(
         label: request
             .label_secret
             .then(|| ceiling(worst_of(true), normal_cdf(0.5 * label * eta_of_all), own_of(true))),
-        given: request.tell.iter().map(given_pair).collect(),
+        public_pairs: request.tell.iter().map(given_pair).collect(),
         protect_at,
         more_noise: match &together {
             Some(all) => more_noise(all, &distances.lines, protect_at),
@@ -384,9 +384,9 @@ fn too_much(earlier: &[Entry], protect_at: f64) -> Vec<String> {
     }
 }
 
-fn given_pair(pair: &Pair) -> GivenPair {
+fn given_pair(pair: &Pair) -> PublicPair {
     let [from, to] = pair.values.clone();
-    GivenPair { attribute: pair.attribute.clone(), from, to }
+    PublicPair { attribute: pair.attribute.clone(), from, to }
 }
 
 /// Values of each attribute and δ over all releases, also of those that earlier ones alone had; nothing where an earlier one does

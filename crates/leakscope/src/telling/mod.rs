@@ -424,7 +424,7 @@ fn described(
     encoding: &Encoding,
     records: &HashMap<u64, Chosen>,
     releases: u32,
-) -> report::Told {
+) -> report::ValuePair {
     let Answer { inquiry, told, distance, at_least } = answer;
     let levels = inquiry.levels();
     let record = records.get(&told.worst_row);
@@ -439,7 +439,7 @@ fn described(
         (None, Some(record)) => own_value(inquiry, encoding, record),
         (None, None) => String::new(),
     });
-    report::Told {
+    report::ValuePair {
         attribute: inquiry.name.clone(),
         from,
         to,

@@ -2,7 +2,8 @@
 
 use super::exposure::exposures;
 use super::model::{described, language_model, part, tokenizer};
-use super::texts::{Fields, Long, Tokens, check_vocabulary, lines, tokens};
+use super::source::TextSource;
+use super::texts::{Fields, Tokens, check_vocabulary, lines, tokens};
 use crate::net::audit::{TraceRequest, tick};
 use crate::net::device::bounds_hold;
 use crate::net::{Device, Precision, ReleaseRequest, clip_facts};
@@ -26,22 +27,8 @@ use std::time::Instant;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextAuditRequest {
-    /// A folder of transformers (GPT-2, Llama) or a llama2.c checkpoint.
-    pub model: PathBuf,
-    /// Its tokeniser, where it is not in the folder.
-    pub tokenizer: Option<PathBuf>,
-    /// Files of texts, one a line.
-    pub texts: Vec<PathBuf>,
-    /// Texts in memory.
-    pub list: Vec<String>,
-    /// The field with the text, of JSON lines.
-    pub field: Option<String>,
-    /// What becomes of texts that are too long.
-    pub long: Long,
-    /// What is trained.
-    pub layers: Trained,
-    /// Rank of adapters.
-    pub rank: usize,
+    /// The model and the texts.
+    pub source: TextSource,
     /// Clip and noise.
     pub release: ReleaseRequest,
     /// How the trace is computed.
@@ -69,14 +56,7 @@ pub struct TextAuditRequest {
 impl Default for TextAuditRequest {
     fn default() -> Self {
         Self {
-            model: PathBuf::new(),
-            tokenizer: None,
-            texts: vec![],
-            list: vec![],
-            field: None,
-            long: Long::Refuse,
-            layers: Trained::All,
-            rank: 8,
+            source: TextSource::default(),
             release: ReleaseRequest::default(),
             trace: TraceRequest::Probes(10),
             eta: true,
@@ -98,9 +78,7 @@ impl TextAuditRequest {
     /// # Errors
     /// The option at fault, with what was expected.
     pub fn check(&self) -> Result<()> {
-        if self.rank == 0 {
-            return Err(Failure::option("rank", "0: expected at least 1"));
-        }
+        self.source.check()?;
         if let TraceRequest::Probes(probes) = self.trace
             && probes < 2
         {
@@ -170,19 +148,19 @@ fn run_in<T: Real>(
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
     let (measures, chosen) = request.measure(seed)?;
     if let Some(folder) = folder {
-        let read: Vec<&Path> = request.texts.iter().map(PathBuf::as_path).collect();
+        let read: Vec<&Path> = request.source.texts.iter().map(PathBuf::as_path).collect();
         folder.spare(&read, FILES.0, FILES.1)?;
     }
-    let tuned = Tuned { part: request.layers, rank: request.rank, seed };
+    let tuned = Tuned { part: request.source.layers, rank: request.source.rank, seed };
     let model: LanguageModel<T> = {
         let backend = request.device.backend_in(Some(request.precision))?;
         bounds_hold(backend, matches!(measures.trace, Trace::Exact | Trace::Elements), "an exact trace")?;
-        language_model(&request.model, tuned, backend)?
+        language_model(&request.source.model, tuned, backend)?
     };
-    let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
-    let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
-    let lines = lines(&request.texts, &request.list, fields)?;
-    let texts = tokens(&lines, &tokenizer, model.context(), request.long)?;
+    let tokenizer = tokenizer(&request.source.model, request.source.tokenizer.as_deref())?;
+    let fields = Fields { text: request.source.field.as_deref(), ..Fields::default() };
+    let lines = lines(&request.source.texts, &request.source.list, fields)?;
+    let texts = tokens(&lines, &tokenizer, model.context(), request.source.long)?;
     check_vocabulary(&texts, &lines, model.vocabulary())?;
     let clock = Instant::now();
     let leaks = measured(&model, &texts, &measures, hooks)?;
@@ -194,11 +172,11 @@ fn run_in<T: Real>(
         leakscope: env!("CARGO_PKG_VERSION").into(),
         created: crate::clock::now(),
         tables: vec![],
-        model: described(&request.model, &model),
-        trained: part(request.layers),
-        rank: (request.layers == Trained::Adapters).then_some(request.rank as u64),
+        model: described(&request.source.model, &model),
+        trained: part(request.source.layers),
+        rank: (request.source.layers == Trained::Adapters).then_some(request.source.rank as u64),
         trained_parameters: model.network().trained().iter().filter(|t| **t).count() as u64,
-        files: request.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
+        files: request.source.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
         release: Release { clip_kind, clip, sigma: measures.sigma, noise: measures.noise(), chosen },
         trace: match measures.trace {
             Trace::Skip => TraceKind::Skip,

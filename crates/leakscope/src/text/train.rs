@@ -4,23 +4,23 @@
 //! records, users as what is drawn and clipped, and a model that is stored as it came.
 
 use super::model::{language_model, part, tokenizer};
+use super::source::TextSource;
 use super::stored::{Destination, UnlessEmpty};
 use super::texts::{Fields, Line, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::failure::present;
+use crate::net::Precision;
 use crate::net::account::{self, Facts};
 use crate::net::config::{config, plan, wanted};
 use crate::net::data::Names;
 use crate::net::resume::{Resumed, Start};
 use crate::net::run::{CHECKPOINT, train};
-use crate::net::train::{Listener, Track, TrainOutcome, TrainRequest, check_numbers};
-use crate::net::{Device, Precision, ReleaseRequest};
+use crate::net::train::{Listener, RunRequest, TrainOutcome, TrainRequest, check_numbers};
 use crate::output::{Folder, Pending, Results, results};
 use crate::{Failure, Result};
 use leakscope_net::engine::losses;
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_net::{Data, Network, Real};
 use leakscope_report::text::{Holdout, TextTraining, Unit};
-use leakscope_table::RecordsFormat;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,114 +31,32 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextTrainRequest {
-    /// A folder of transformers (GPT-2, Llama) or a llama2.c checkpoint; taken to be public.
-    pub model: PathBuf,
-    /// Its tokeniser, where it is not in the folder.
-    pub tokenizer: Option<PathBuf>,
-    /// Files of texts, one a line.
-    pub texts: Vec<PathBuf>,
-    /// Texts in memory.
-    pub list: Vec<String>,
-    /// The field with the text, of JSON lines.
-    pub field: Option<String>,
+    /// The model and the texts.
+    pub source: TextSource,
     /// The field that says whose a text is, of JSON lines: users are drawn and clipped then.
     pub user_field: Option<String>,
     /// The same for texts in memory: one for each.
     pub users: Vec<String>,
-    /// What becomes of texts that are too long.
-    pub long: Long,
     /// Files of texts that are not trained on, to see how well such are predicted.
     pub test: Vec<PathBuf>,
     /// The same in memory.
     pub test_list: Vec<String>,
-    /// What is trained.
-    pub layers: Trained,
-    /// Rank of adapters.
-    pub rank: usize,
-    /// Passes over the texts.
-    pub epochs: Option<f64>,
-    /// Steps, instead.
-    pub steps: Option<u64>,
     /// Texts (or users) that a step is expected to draw.
     pub batch: f64,
-    /// Probability of each to be drawn in a step; see [`TrainRequest::rate`].
-    pub rate: Option<f64>,
-    /// Learning rate.
-    pub lr: f64,
-    /// Momentum of SGD.
-    pub momentum: f64,
-    /// Adam instead of SGD.
-    pub adam: bool,
-    /// Clip and noise.
-    pub release: ReleaseRequest,
-    /// Instead of σ: the noise for which the whole run has this ε.
-    pub epsilon: Option<f64>,
-    /// δ of the privacy statement.
-    pub delta: Option<f64>,
-    /// Weight decay.
-    pub weight_decay: f64,
-    /// Whether what texts give away is kept at every step, and of which.
-    pub track: Option<Track>,
-    /// Random probes of each trace that tracking keeps.
-    pub probes: usize,
-    /// The most that the run may cost a text (or user), as ε.
-    pub filter_epsilon: Option<f64>,
-    /// A checkpoint after every so many steps.
-    pub checkpoint_every: Option<u64>,
-    /// Whether to go on from the checkpoint in the folder.
-    pub resume: bool,
-    /// Seed of what is no secret: first adapters, probes. In a run without noise also of its batches.
-    pub seed: Option<u64>,
-    /// Whether the noise follows from the seed too, so that the run can be repeated: it is not private then.
-    pub not_private_noise_from_seed: bool,
-    /// Format of the table of records.
-    pub format: RecordsFormat,
-    /// Numbers that the model computes with.
-    pub precision: Precision,
-    /// Where the model computes.
-    pub device: Device,
-    /// Whether the page names no record.
-    pub redact: bool,
+    /// How the run goes.
+    pub run: RunRequest,
 }
 
 impl Default for TextTrainRequest {
     fn default() -> Self {
-        let TrainRequest { lr, momentum, weight_decay, probes, .. } = TrainRequest::default();
         Self {
-            model: PathBuf::new(),
-            tokenizer: None,
-            texts: vec![],
-            list: vec![],
-            field: None,
+            source: TextSource::default(),
             user_field: None,
             users: vec![],
-            long: Long::Refuse,
             test: vec![],
             test_list: vec![],
-            layers: Trained::All,
-            rank: 8,
-            epochs: None,
-            steps: None,
             batch: 32.0,
-            rate: None,
-            lr,
-            momentum,
-            adam: false,
-            release: ReleaseRequest::default(),
-            epsilon: None,
-            delta: None,
-            weight_decay,
-            track: None,
-            probes,
-            filter_epsilon: None,
-            checkpoint_every: None,
-            resume: false,
-            seed: None,
-            not_private_noise_from_seed: false,
-            format: RecordsFormat::default(),
-            precision: Precision::default(),
-            device: Device::default(),
-            redact: false,
+            run: RunRequest::default(),
         }
     }
 }
@@ -149,11 +67,9 @@ impl TextTrainRequest {
     /// # Errors
     /// The option at fault, with what was expected.
     pub fn check(&self) -> Result<()> {
-        if self.rank == 0 {
-            return Err(Failure::option("rank", "0: expected at least 1"));
-        }
-        if !self.users.is_empty() && self.users.len() != self.list.len() {
-            let (users, texts) = (self.users.len(), self.list.len());
+        self.source.check()?;
+        if !self.users.is_empty() && self.users.len() != self.source.list.len() {
+            let (users, texts) = (self.users.len(), self.source.list.len());
             return Err(Failure::option(
                 "users",
                 format!("{users} for {texts} texts: expected one for each"),
@@ -162,7 +78,7 @@ impl TextTrainRequest {
         let numbers = self.numbers();
         check_numbers(&numbers)?;
         wanted(&numbers)?;
-        if self.by_user() && self.track.is_some() {
+        if self.by_user() && self.run.track.is_some() {
             let message = "accounts are of single texts, and users are clipped as one: leave it out; ε of the run holds for \
                            every user";
             return Err(Failure::option("track", message));
@@ -176,27 +92,7 @@ impl TextTrainRequest {
 
     /// What it shares with the training of any network.
     fn numbers(&self) -> TrainRequest {
-        TrainRequest {
-            epochs: self.epochs,
-            steps: self.steps,
-            batch: self.batch,
-            rate: self.rate,
-            lr: self.lr,
-            momentum: self.momentum,
-            adam: self.adam,
-            release: self.release,
-            epsilon: self.epsilon,
-            delta: self.delta,
-            weight_decay: self.weight_decay,
-            track: self.track,
-            probes: self.probes,
-            checkpoint_every: self.checkpoint_every,
-            not_private_noise_from_seed: self.not_private_noise_from_seed,
-            filter_epsilon: self.filter_epsilon,
-            precision: self.precision,
-            device: self.device,
-            ..TrainRequest::default()
-        }
+        TrainRequest { batch: self.batch, run: self.run.clone(), ..TrainRequest::default() }
     }
 }
 
@@ -215,7 +111,7 @@ pub struct TextTrainOutcome {
 /// Options that make no sense, models, tokenisers and texts that cannot be read.
 pub fn run(request: &TextTrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TextTrainOutcome> {
     request.check()?;
-    match request.precision {
+    match request.run.precision {
         Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, listener),
         Precision::F64 => run_in::<f64>(request, out, listener),
     }
@@ -226,19 +122,19 @@ fn run_in<T: Real>(
     out: &Path,
     listener: &Listener<'_>,
 ) -> Result<TextTrainOutcome> {
-    let (numbers, folder) = (request.numbers(), Folder::open(out, request.format)?);
-    let resumed = if request.resume { Some(Resumed::read(folder.path())?) } else { None };
-    let replaced = if request.resume { None } else { account::replaced(folder.path()) };
+    let (numbers, folder) = (request.numbers(), Folder::open(out, request.run.format)?);
+    let resumed = if request.run.resume { Some(Resumed::read(folder.path())?) } else { None };
+    let replaced = if request.run.resume { None } else { account::replaced(folder.path()) };
     let stored_seed = resumed.as_ref().map(Resumed::seed);
-    let seed = request.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
-    let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<T> =
-        language_model(&request.model, tuned, request.device.backend_in(Some(request.precision))?)?;
-    let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
+    let seed = request.run.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
+    let tuned = Tuned { part: request.source.layers, rank: request.source.rank, seed };
+    let backend = request.run.device.backend_in(Some(request.run.precision))?;
+    let model: LanguageModel<T> = language_model(&request.source.model, tuned, backend)?;
+    let tokenizer = tokenizer(&request.source.model, request.source.tokenizer.as_deref())?;
     let Training { data, names, mut facts, texts } = Training::read(request, &model, &tokenizer)?;
     let held_out = held_out(request, &model, &tokenizer)?;
     let (net, layout) = model.split();
-    let destination = Destination::new(layout, &request.model, request.tokenizer.as_deref());
+    let destination = Destination::new(layout, &request.source.model, request.source.tokenizer.as_deref());
     let _model = spare(request, &folder, &destination)?;
 
     let before = held_out.as_ref().map(|h| h.loss(&net)).transpose()?;
@@ -258,9 +154,9 @@ fn run_in<T: Real>(
                 "the run started from another model, another part of it or another rank: give the same again";
             return Err(Failure::option("model", message));
         }
-        resumed.check(&config, net.spec(), &start, request.epsilon.is_some())?;
+        resumed.check(&config, net.spec(), &start, request.run.epsilon.is_some())?;
     }
-    let seed_drawn = request.seed.is_none() && stored_seed.is_none();
+    let seed_drawn = request.run.seed.is_none() && stored_seed.is_none();
     if seed_drawn {
         (listener.on_seed)(seed);
     }
@@ -270,18 +166,18 @@ fn run_in<T: Real>(
         facts.holdout = Some(h.facts(&request.test, before, h.loss(ended.run.network())?, &texts));
     }
     let facts = Facts {
-        name: super::model::name_of(&request.model),
-        files: request.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
+        name: super::model::name_of(&request.source.model),
+        files: request.source.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
         names,
         normalize: [0.0, 1.0],
         test_records: held_out.as_ref().map(|h| h.lines.len() as u64),
-        clip_assumed: request.release.clip.is_none(),
+        clip_assumed: request.run.release.clip.is_none(),
         public: vec![],
-        precision: request.precision,
+        precision: request.run.precision,
         leaves: format!("the folder {}/", super::stored::MODEL),
         text: Some(facts),
         replaced,
-        redact: request.redact,
+        redact: request.run.redact,
     };
     let stored = destination.files(ended.run.network())?;
     let (training, written) = account::finish(&ended, &data, &facts, &plan, (&folder, &stored))?;
@@ -295,9 +191,9 @@ fn run_in<T: Real>(
 
 /// Refuses a folder in which results would take the place of something that is read.
 fn spare(request: &TextTrainRequest, folder: &Folder, destination: &Destination) -> Result<UnlessEmpty> {
-    let model = destination.read(&request.model);
+    let model = destination.read(&request.source.model);
     let read: Vec<&Path> =
-        request.texts.iter().chain(&request.test).chain(&model).map(PathBuf::as_path).collect();
+        request.source.texts.iter().chain(&request.test).chain(&model).map(PathBuf::as_path).collect();
     let stored = destination.written();
     let own = ["training.json", CHECKPOINT, "report.html"];
     let written: Vec<&str> = own.into_iter().chain(stored.iter().map(String::as_str)).collect();
@@ -317,24 +213,30 @@ struct Training<T> {
 impl<T: Real> Training<T> {
     fn read(request: &TextTrainRequest, model: &LanguageModel<T>, tokenizer: &Tokenizer) -> Result<Self> {
         let fields = Fields {
-            text: request.field.as_deref(),
+            text: request.source.field.as_deref(),
             user: request.user_field.as_deref(),
             users: &request.users,
         };
-        let (lines, pieces) = read(&request.texts, &request.list, fields, request.long, (model, tokenizer))?;
+        let (lines, pieces) = read(
+            &request.source.texts,
+            &request.source.list,
+            fields,
+            request.source.long,
+            (model, tokenizer),
+        )?;
         let (names, units) = units(&lines, &pieces);
         let data = model.ragged(&ids(&pieces))?;
         let unit = if request.by_user() { Unit::User } else { Unit::Text };
         let cut = pieces.len() > lines.len();
-        if cut && request.track.is_some() {
+        if cut && request.run.track.is_some() {
             let message = "accounts are of single texts, and those that were cut are clipped whole: leave it out, or \
                            shorten the texts";
             return Err(Failure::option("track", message));
         }
         let data = if cut || unit == Unit::User { data.grouped(units)? } else { data };
         let facts = TextTraining {
-            trained: part(request.layers),
-            rank: (request.layers == Trained::Adapters).then_some(request.rank as u64),
+            trained: part(request.source.layers),
+            rank: (request.source.layers == Trained::Adapters).then_some(request.source.rank as u64),
             unit,
             texts: lines.len() as u64,
             pieces: pieces.len() as u64,
@@ -397,9 +299,10 @@ fn held_out<T: Real>(
     if request.test.is_empty() && request.test_list.is_empty() {
         return Ok(None);
     }
-    let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
+    let fields = Fields { text: request.source.field.as_deref(), ..Fields::default() };
     present("test", &request.test)?;
-    let (lines, pieces) = read(&request.test, &request.test_list, fields, request.long, (model, tokenizer))?;
+    let (lines, pieces) =
+        read(&request.test, &request.test_list, fields, request.source.long, (model, tokenizer))?;
     let predicted = pieces.iter().map(|t| t.ids.len() as u64 - 1).collect();
     Ok(Some(HeldOut { data: model.ragged(&ids(&pieces))?, lines, predicted }))
 }

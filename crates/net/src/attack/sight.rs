@@ -28,14 +28,14 @@ impl<T: Real> Sight<T> {
                 "it has {} values and the network {p} parameters: it is the gradient of another network",
                 self.gradient.len()
             );
-            return Err(Error::Format { what: "the gradient", reason });
+            return Err(Error::Format { subject: "the gradient", reason });
         }
         check_finite("the gradient", &self.gradient)?;
         let trained = net.trained();
         if self.gradient.iter().zip(&trained).all(|(v, t)| !t || *v == T::ZERO) {
             let reason =
                 "it is zero everywhere: it tells nothing, and no record can be found from it".to_owned();
-            return Err(Error::Format { what: "the gradient", reason });
+            return Err(Error::Format { subject: "the gradient", reason });
         }
         check(self.records > 0, "the number of records of a gradient", 0.0, "at least 1")?;
         if let Some(labels) = &self.labels {

@@ -58,7 +58,7 @@ impl<T: Real> Data<T> {
             (false, None) => None,
         };
         match reason {
-            Some(reason) => Err(Error::Format { what: "the units", reason }),
+            Some(reason) => Err(Error::Format { subject: "the units", reason }),
             None => Ok(Self { units: Some(units), ..self }),
         }
     }
@@ -100,7 +100,7 @@ impl<T: Real> Data<T> {
             Some(_) => {
                 let reason =
                     "sequences have different lengths: take those of one length at a time".to_owned();
-                Err(Error::Format { what: "the records", reason })
+                Err(Error::Format { subject: "the records", reason })
             }
         }
     }
@@ -110,7 +110,7 @@ impl<T: Real> Data<T> {
         match units.iter().find(|u| **u >= self.units()) {
             None => Ok(()),
             Some(&u) => Err(Error::OutOfRange {
-                what: "a unit's number",
+                subject: "a unit's number",
                 value: u as f64,
                 expected: "below the number of units",
             }),

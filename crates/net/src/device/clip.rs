@@ -1,7 +1,7 @@
 //! Clips and random draws of records on a GPU: what the processor makes of numbers per record, without waiting for them.
 
 use super::{Buf, Device, Index, Krylov, Scalars, cuda::magic, krylov::Ritz};
-use crate::{Clip, Real, pass::TangentPass, random::Purpose};
+use crate::{Clip, Real, random::Purpose};
 
 /// What a clip makes of every record's gradient: [`crate::clip::Clipped`] by columns.
 #[derive(Debug)]
@@ -50,12 +50,12 @@ impl<T: Real> Device<T> {
         Some(Clips { norm, s, slope, alpha, bend, precision })
     }
 
-    /// `‖J u‖²` over the variance of the noise, for every probe and record of a pass.
-    pub(crate) fn released_squares(&self, clips: &Clips, pass: &TangentPass<T>) -> Scalars {
-        let (rows, n) = (pass.cross.len(), clips.norm.len());
+    /// `‖J u‖²` over the variance of the noise, for every probe and record of a pass with these `g·ġ` and `‖ġ‖²`.
+    pub(crate) fn released_squares(&self, clips: &Clips, cross: &Scalars, square: &Scalars) -> Scalars {
+        let (rows, n) = (cross.len(), clips.norm.len());
         let out = self.unset(rows);
         if let Some(gpu) = self.gpu {
-            let from = [pass.cross.at(), pass.square.at(), clips.norm.at(), clips.s.at(), clips.slope.at()];
+            let from = [cross.at(), square.at(), clips.norm.at(), clips.s.at(), clips.slope.at()];
             let sizes = [rows as u64, n as u64, clips.precision.to_bits()];
             gpu.each::<T>("released_squares", rows, &[&[out.at()][..], &from, &sizes].concat());
         }

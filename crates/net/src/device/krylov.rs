@@ -1,8 +1,18 @@
 //! Lanczos' iteration on a GPU, in double precision: the vectors stay there, and so does what they tell of eigenvalues. The
 //! host learns after every step whether all have ended.
 
-use super::{Buf, Device, Scalars, cuda::Memory};
-use crate::{Real, error::Result, lanczos::Stop, pass::Pulled};
+use super::{Buf, Device, Pulled, Scalars, cuda::Memory};
+use crate::{Real, error::Result};
+
+/// When the iteration of a record ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stop {
+    /// What rounding leaves behind of a product, as a share of the operator's size.
+    pub(crate) rounding: f64,
+    pub(crate) dimension: usize,
+    /// Of the relative residual.
+    pub(crate) tolerance: f64,
+}
 
 /// The bases of the records of a piece, one vector of each for every step.
 #[derive(Debug)]

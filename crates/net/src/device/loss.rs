@@ -8,7 +8,10 @@
 //! the size of the outputs is kept for the tangents: they are computed again from the outputs, which are there anyway.
 
 use super::{Buf, Device, Index, Scalars, View};
-use crate::{Loss, Real, data::NO_LABEL, loss::Value};
+use crate::{
+    Loss, Real,
+    loss::{NO_LABEL, Value},
+};
 
 /// The labels of a batch.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ mod krylov;
 mod loss;
 mod patch;
 mod product;
+mod pulled;
 mod reduce;
 mod scalars;
 mod sequence;
@@ -39,10 +40,11 @@ pub(crate) use account::{Accounts, StepMeasures};
 pub(crate) use clip::{Clips, ProbeSums, Streams};
 pub(crate) use convolution::{OwnWeights, Pair};
 pub(crate) use cuda::Convolution;
-pub(crate) use krylov::Krylov;
+pub(crate) use krylov::{Krylov, Stop};
 pub(crate) use loss::{LossTape, Target};
 pub(crate) use patch::Pooling;
 pub(crate) use product::Gemm;
+pub(crate) use pulled::Pulled;
 pub(crate) use scalars::{Products, RankOne, Scalars};
 
 use crate::{
@@ -210,7 +212,7 @@ impl Backend {
     /// clipped gradients stay in `f32`, so that a clip holds as before; convolutions of small shapes, which are no products of
     /// cuBLAS, stay in `f32` too.
     pub fn in_tf32(self) -> Result<Self> {
-        let refused = |reason: String| Err(Error::Format { what: "tf32", reason });
+        let refused = |reason: String| Err(Error::Format { subject: "tf32", reason });
         match self {
             Self::Cpu => {
                 refused("the processor has none: it is what a GPU's matrix units compute in".to_owned())

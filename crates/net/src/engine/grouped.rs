@@ -8,9 +8,9 @@ use super::{BatchGradient, Workers, added, lanes};
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
+    data::Label,
     error::{Error, Result},
     layer::Draws,
-    leak::Label,
 };
 
 /// `Σ clip(ḡ_u)` over units, `ḡ_u` the mean gradient of the records of unit u.
@@ -24,7 +24,7 @@ pub(super) fn clipped_gradient<T: Real>(
 ) -> Result<BatchGradient<T>> {
     if shift.is_some() {
         let reason = "records that belong together are clipped as one, without a perturbation".to_owned();
-        return Err(Error::Format { what: "the perturbation", reason });
+        return Err(Error::Format { subject: "the perturbation", reason });
     }
     let (p, size) = (net.parameter_count(), net.records_at_a_time(data.input().length()));
     let lane = units.len().div_ceil(lanes(net)).max(1);
@@ -44,7 +44,7 @@ pub(super) fn clipped_gradient<T: Real>(
             }
             let norm = dev.download_scalars(&dev.dots(p, own.all(), own.all()))?[0].sqrt();
             if !norm.is_finite() {
-                return Err(Error::NotFinite { what: "the gradient of a unit", position: unit });
+                return Err(Error::NotFinite { subject: "the gradient of a unit", position: unit });
             }
             let weight = dev.upload_scalars(&[Clipped::new(clip, norm).s]);
             dev.add_scaled_blocks(&weight, own.all(), &mut sum);

@@ -183,6 +183,6 @@ fn finish<T: Real>(
             Ok(BatchGradient { sum: Vec::new(), far: Some(left.sum), losses, norms })
         }
         // finite norms whose products are not: no clip has bounded these
-        _ => Err(Error::NotFinite { what: "the sum of gradients", position: 0 }),
+        _ => Err(Error::NotFinite { subject: "the sum of gradients", position: 0 }),
     }
 }

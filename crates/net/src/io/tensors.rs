@@ -36,7 +36,7 @@ struct Entry {
 }
 
 pub(super) fn bad(reason: impl Into<String>) -> Error {
-    Error::Format { what: "the weights file", reason: reason.into() }
+    Error::Format { subject: "the weights file", reason: reason.into() }
 }
 
 /// Little-endian whole numbers of N bytes.
@@ -151,8 +151,8 @@ impl Tensors {
             let version = v.parse().map_err(|_| bad("its version is no number"))?;
             if version != FILE_VERSION {
                 return Err(Error::Version {
-                    what: "the weights file",
-                    found: version,
+                    subject: "the weights file",
+                    actual: version,
                     expected: FILE_VERSION,
                 });
             }

@@ -141,7 +141,7 @@ mod tests {
         let mut other = net(1).to_tensors().unwrap();
         other.metadata.insert("version".into(), "7".into());
         let error = Tensors::from_bytes(&other.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(error, Error::Version { what: "the weights file", found: 7, expected: 1 });
+        assert_eq!(error, Error::Version { subject: "the weights file", actual: 7, expected: 1 });
     }
 
     #[test]
@@ -165,13 +165,13 @@ mod tests {
     fn weights_that_are_not_finite_or_do_not_fit_are_refused() {
         let mut t = net(1).to_tensors().unwrap();
         t.insert("layers.0.weight", &[3, 4], &[f32::NAN; 12]);
-        let said = net(1).load_tensors(&t).unwrap_err().to_string();
-        assert!(said.contains("value 0 of layers.0.weight is NaN, not finite"), "{said}");
+        let message = net(1).load_tensors(&t).unwrap_err().to_string();
+        assert!(message.contains("value 0 of layers.0.weight is NaN, not finite"), "{message}");
         let mut t = net(1).to_tensors().unwrap();
         t.insert("layers.1.mean", &[3], &[0.0; 3]);
         t.insert("layers.1.variance", &[3], &[1.0, f64::INFINITY, 1.0]);
-        let said = net(1).load_tensors(&t).unwrap_err().to_string();
-        assert!(said.contains("value 1 of layers.1.variance is inf, not finite"), "{said}");
+        let message = net(1).load_tensors(&t).unwrap_err().to_string();
+        assert!(message.contains("value 1 of layers.1.variance is inf, not finite"), "{message}");
         t.insert("layers.0.weight", &[4, 3], &[0f32; 12]);
         assert!(matches!(net(1).load_tensors(&t), Err(Error::Format { .. })));
         let empty = Tensors::default();

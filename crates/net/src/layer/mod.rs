@@ -48,6 +48,7 @@ pub(crate) use positions::PositionTable;
 use crate::{
     Activation, Real,
     device::{Buf, Device, Index, Products, Scalars, View},
+    shape::Width,
 };
 use std::cell::OnceCell;
 
@@ -371,24 +372,6 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
         _at: Single,
         _out: &mut [f64],
     ) {
-    }
-}
-
-/// A number per record that is fixed, or so much for each of its positions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Width {
-    Fixed(usize),
-    /// So much at each position of a sequence.
-    Each(usize),
-}
-
-impl Width {
-    /// Of sequences of this length.
-    pub(crate) fn at(self, length: usize) -> usize {
-        match self {
-            Self::Fixed(n) => n,
-            Self::Each(n) => n * length,
-        }
     }
 }
 

@@ -23,6 +23,8 @@ pub use interval::half_width;
 
 pub(crate) use piece::dimension;
 
+pub use crate::data::Label;
+
 use crate::{
     Clip, Data, Network, Real,
     device::{Accounts, Device},
@@ -55,17 +57,6 @@ pub struct Measure {
     pub seed: u64,
     /// A perturbation c, for every parameter: what is released and measured is `clip(g + c)`. 0 where a parameter is frozen.
     pub shift: Option<Vec<f64>>,
-}
-
-/// Whether the label is secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Label {
-    /// The attacker knows it
-    Public,
-    /// It is part of the record: its values (one-hot entries, or the target) are coordinates like those of x
-    Secret,
 }
 
 /// How the trace is found.
@@ -161,7 +152,7 @@ impl Signal {
 pub fn grid(input: crate::Shape, size: usize) -> Result<Vec<u32>> {
     let crate::Shape::Image([h, w, c]) = input else {
         let need = "a grid of superpixels needs an image";
-        return Err(Error::DoesNotChain { layer: 0, kind: "grid", found: input.dims(), need });
+        return Err(Error::DoesNotChain { layer: 0, kind: "grid", actual: input.dims(), need });
     };
     check(size > 0, "the size of a superpixel", size as f64, "at least 1")?;
     let across = w.div_ceil(size);
@@ -262,7 +253,7 @@ impl Measure {
             let stray = c.iter().zip(net.trained()).position(|(c, trained)| *c != 0.0 && !trained);
             if let Some(at) = stray {
                 let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
-                return Err(Error::Format { what: "the perturbation", reason });
+                return Err(Error::Format { subject: "the perturbation", reason });
             }
         }
         if let Plis::Superpixels(groups) = &self.plis {
@@ -330,7 +321,7 @@ pub(crate) fn account<T: Real>(
     }
     match dev.bad_account(accounts)? {
         None => Ok(()),
-        Some(position) => Err(Error::NotFinite { what: "the leakage of a record", position }),
+        Some(position) => Err(Error::NotFinite { subject: "the leakage of a record", position }),
     }
 }
 

@@ -8,12 +8,11 @@ use super::{
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, Scalars, StepMeasures},
+    device::{Accounts, Buf, Clips, Device, Pulled, Scalars, StepMeasures, Stop},
     error::{Error, Result},
-    lanczos::{Bases, Stop},
+    lanczos::Bases,
     layer::Draws,
-    pass::{OwnDirection, Primal, Pulled, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, Primal, SharedDirection, Shift},
 };
 use rayon::prelude::*;
 use std::cell::OnceCell;
@@ -147,7 +146,7 @@ impl<'a, T: Real> Piece<'a, T> {
     /// `‖J u‖²/s²` for tangents, probe-major, left on a GPU.
     pub(super) fn far_squares(&self, dev: &mut Device<T>, clips: &Clips, (x, y): Tangents<T>) -> Scalars {
         let pass = self.net.tangent(dev, &self.primal, x, y, false);
-        let squares = dev.released_squares(clips, &pass);
+        let squares = dev.released_squares(clips, &pass.cross, &pass.square);
         pass.recycle(dev);
         squares
     }
@@ -265,7 +264,7 @@ pub(super) fn measure<T: Real>(
             && r.plis_parts.iter().chain(&r.information).all(|v| v.is_finite())
     };
     match out.iter().find(|r| !finite(r)) {
-        Some(r) => Err(Error::NotFinite { what: "the leakage of a record", position: r.record }),
+        Some(r) => Err(Error::NotFinite { subject: "the leakage of a record", position: r.record }),
         None => Ok(out),
     }
 }

@@ -18,6 +18,9 @@ mod squared;
 
 use serde::{Deserialize, Serialize};
 
+/// In the place of a class: this position of a sequence has no label, and takes no part in the loss.
+pub const NO_LABEL: u32 = u32::MAX;
+
 /// The loss of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -138,8 +141,8 @@ mod tests {
         losses: Vec<Row>,
     }
 
-    fn close(found: f64, exact: f64, what: &str) {
-        assert!((found - exact).abs() <= 4e-14 * exact.abs(), "{what}: {found:e} against {exact:e}");
+    fn close(actual: f64, exact: f64, subject: &str) {
+        assert!((actual - exact).abs() <= 4e-14 * exact.abs(), "{subject}: {actual:e} against {exact:e}");
     }
 
     /// Every value against 200 digits (testdata/net/confident.py), element by element and relative to its own size: of

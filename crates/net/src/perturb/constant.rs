@@ -12,13 +12,12 @@
 use super::{Adam, Added, Learned, Lesson, Perturbed, Perturbing};
 use crate::{
     Clip, LayerSpec as L, Loss, NetSpec, Network, Real, Shape,
-    device::{Buf, Device, Flags},
+    device::{Buf, Device, Flags, Pulled},
     engine::Workers,
     error::Result,
     leak::Label,
     optimizer::Optimizer,
-    pass::{OwnDirection, Primal, Pulled, SharedDirection},
-    perturb::Shift,
+    pass::{OwnDirection, Primal, SharedDirection, Shift},
 };
 
 /// Width of the layers behind the last batch norm, as published.

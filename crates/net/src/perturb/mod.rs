@@ -19,12 +19,10 @@
 mod average;
 mod constant;
 mod map;
-mod shift;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use map::{Map, clipped_gradient as map_gradient, measure as map_measure};
-pub(crate) use shift::Shift;
 
 use crate::{
     Clip, Data, Network, Real,
@@ -229,7 +227,7 @@ impl<T: Real> Lesson<'_, T> {
         match numbers.iter().chain(&learned.state).all(|v| v.is_finite()) {
             true => Ok(learned),
             false => {
-                Err(Error::NotFinite { what: "the perturbation learned on public records", position: 0 })
+                Err(Error::NotFinite { subject: "the perturbation learned on public records", position: 0 })
             }
         }
     }
@@ -251,12 +249,12 @@ impl<T: Real> Lesson<'_, T> {
 
     /// `‖J_g‖²` of every public record, by probes.
     fn traces(&self) -> Result<Vec<f64>> {
-        let what = Measure {
+        let request = Measure {
             trace: Trace::Estimate { probes: self.how.probes, probe: Probe::Gaussian },
             plis: Plis::Skip,
             ..Measure::new(Clip::None, 1.0, self.seed)
         };
-        let leaks = T::measure(self.workers, self.net, self.public, &self.all(), &what, None)?;
+        let leaks = T::measure(self.workers, self.net, self.public, &self.all(), &request, None)?;
         Ok(leaks.iter().map(|l| l.trace.map_or(0.0, |t| t.value)).collect())
     }
 

@@ -134,7 +134,7 @@ fn mapped(net: &Network<f64>, public: &Data<f64>, size: f64) -> Map<f64> {
     map
 }
 
-fn said(map: &Map<f64>, one: &Data<f64>) -> Vec<f64> {
+fn shift_of(map: &Map<f64>, one: &Data<f64>) -> Vec<f64> {
     let workers = Workers::of(&map.net);
     let f = workers.with(|dev| map.values(dev, one, &[0])).unwrap();
     let mut all = vec![0.0; map.parameters];
@@ -148,37 +148,37 @@ fn measures_count_that_the_perturbation_moves_with_the_record() {
     let (map, workers, sigma) = (mapped(&net, &public, 0.03), Workers::of(&net), 0.7);
     for clip in CLIPS {
         let noise = sigma * clip.unit();
-        let what = Measure {
+        let request = Measure {
             trace: Trace::Elements,
             label: Label::Secret,
             plis: Plis::Record,
             ..Measure::new(clip, sigma, 1)
         };
-        let found = map_measure((&workers, &net), &data, &[0, 1, 2], (&what, &map), None).unwrap();
+        let actual = map_measure((&workers, &net), &data, &[0, 1, 2], (&request, &map), None).unwrap();
         let mut sum = vec![0.0; net.parameter_count()];
-        for (i, found) in found.iter().enumerate() {
+        for (i, actual) in actual.iter().enumerate() {
             let one = data.subset(&[i]).unwrap();
-            let r = released(&net, &one, 0, &said(&map, &one), clip);
+            let r = released(&net, &one, 0, &shift_of(&map, &one), clip);
             sum.iter_mut().zip(&r).for_each(|(s, r)| *s += r);
             let length = dot(&r, &r).sqrt();
-            assert!((found.released_norm / length - 1.0).abs() < 1e-12, "{clip:?} {i}");
-            let j = jacobian(&net, &data, i, |one| said(&map, one), clip);
-            let still = jacobian(&net, &data, i, |_| said(&map, &one), clip);
+            assert!((actual.released_norm / length - 1.0).abs() < 1e-12, "{clip:?} {i}");
+            let j = jacobian(&net, &data, i, |one| shift_of(&map, one), clip);
+            let still = jacobian(&net, &data, i, |_| shift_of(&map, &one), clip);
             let whole: f64 = j.iter().map(|c| dot(c, c)).sum();
             let without: f64 = still.iter().map(|c| dot(c, c)).sum();
             assert!((whole / without - 1.0).abs() > 0.01, "that it moves must matter: {whole} {without}");
             let close = |a: f64, b: f64| (a - b).abs() < 1e-6 * (b.abs() + whole / (noise * noise));
             for (k, column) in j.iter().enumerate() {
                 assert!(
-                    close(found.information[k], dot(column, column) / (noise * noise)),
+                    close(actual.information[k], dot(column, column) / (noise * noise)),
                     "{clip:?} {i} {k}"
                 );
             }
-            assert!(close(found.trace.unwrap().value, whole / (noise * noise)));
+            assert!(close(actual.trace.unwrap().value, whole / (noise * noise)));
             let along: f64 = j.iter().map(|c| (dot(c, &r) / length).powi(2)).sum();
-            assert!(close(found.along.unwrap(), along / (noise * noise)), "along {clip:?} {i}");
+            assert!(close(actual.along.unwrap(), along / (noise * noise)), "along {clip:?} {i}");
             let plis = j.iter().map(|c| (2.0 * dot(c, &r)).powi(2)).sum::<f64>().sqrt() / (noise * noise);
-            assert!(close(found.plis.unwrap(), plis), "PLIS {clip:?} {i}");
+            assert!(close(actual.plis.unwrap(), plis), "PLIS {clip:?} {i}");
         }
         let batch = map_gradient((&workers, &net), &data, &[0, 1, 2], (clip, &map), None).unwrap();
         for (a, b) in batch.sum.iter().zip(&sum) {
@@ -191,9 +191,9 @@ fn measures_count_that_the_perturbation_moves_with_the_record() {
             assert!(one.norms[0] > 20.0 && dot(&one.sum, &one.sum).sqrt() <= longest * (1.0 + 1e-12));
         }
         let probes =
-            Measure { trace: Trace::Estimate { probes: 3000, probe: Probe::Rademacher }, ..what.clone() };
+            Measure { trace: Trace::Estimate { probes: 3000, probe: Probe::Rademacher }, ..request.clone() };
         let estimate = &map_measure((&workers, &net), &data, &[1], (&probes, &map), None).unwrap()[0];
-        let (e, exact) = (estimate.trace.unwrap(), found[1].trace.unwrap().value);
+        let (e, exact) = (estimate.trace.unwrap(), actual[1].trace.unwrap().value);
         assert!((e.value - exact).abs() < 5.0 * e.standard_error.unwrap(), "{e:?} {exact}");
     }
 }

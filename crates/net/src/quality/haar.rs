@@ -93,7 +93,7 @@ fn prepared(image: Planes, range: Range) -> Result<Halved> {
         }),
         n => {
             let reason = format!("images of {n} channels: it is defined for 1 and 3");
-            Err(Error::Format { what: "HaarPSI", reason })
+            Err(Error::Format { subject: "HaarPSI", reason })
         }
     }
 }

@@ -50,7 +50,7 @@ pub struct Lpips {
 }
 
 fn wrong(reason: String) -> Error {
-    Error::Format { what: "the weights of LPIPS", reason }
+    Error::Format { subject: "the weights of LPIPS", reason }
 }
 
 impl Lpips {
@@ -105,7 +105,7 @@ impl Lpips {
         range.check()?;
         let Shape::Image([height, width, channels @ (1 | 3)]) = shape else {
             let need = "LPIPS is of images with 1 or 3 channels";
-            return Err(Error::DoesNotChain { layer: 0, kind: "LPIPS", found: shape.dims(), need });
+            return Err(Error::DoesNotChain { layer: 0, kind: "LPIPS", actual: shape.dims(), need });
         };
         let network_input = |values: &[f64]| network_input(values, [height, width, channels], range);
         let ([h, w], x) = network_input(record);
@@ -262,8 +262,8 @@ mod tests {
             let picture = |seed| values(seed, n).iter().map(|v| v + 0.5).collect::<Vec<f64>>();
             let (a, b) = (picture(c.seed), picture(c.seed + 100));
             let range = Range { low: 0.0, high: 1.0 };
-            let found = lpips.distance(shape, &a, &b, range).unwrap();
-            assert!((found / c.lpips - 1.0).abs() < 1e-9, "{found} against {}", c.lpips);
+            let actual = lpips.distance(shape, &a, &b, range).unwrap();
+            assert!((actual / c.lpips - 1.0).abs() < 1e-9, "{actual} against {}", c.lpips);
             assert!(lpips.distance(shape, &a, &a, range).unwrap() == 0.0 && c.itself == 0.0);
             let grown: Vec<f64> = a.iter().map(|v| 7.0 * v - 3.0).collect();
             let other: Vec<f64> = b.iter().map(|v| 7.0 * v - 3.0).collect();

@@ -124,12 +124,12 @@ impl Planes {
                  by the mean squared error",
                 shape.dims()
             );
-            return Err(Error::Format { what: measure, reason });
+            return Err(Error::Format { subject: measure, reason });
         };
         if height.min(width) < least {
             let reason =
                 format!("images of {height} × {width} are smaller than its window of {least} × {least}");
-            return Err(Error::Format { what: measure, reason });
+            return Err(Error::Format { subject: measure, reason });
         }
         check_len("the record", values.len(), height * width * channels)?;
         let plane = |c: usize| values.iter().skip(c).step_by(channels).map(|v| v - low).collect();

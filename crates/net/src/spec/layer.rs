@@ -1,5 +1,6 @@
 //! The kinds of layer a network file knows, with their options.
 
+use crate::shape::Padding;
 use serde::{Deserialize, Serialize};
 
 /// One layer. Frozen layers take no part in the released gradient.
@@ -182,36 +183,6 @@ pub enum LayerSpec {
     },
     /// An output for every token, `z = E a`, with the table of the embedding.
     Unembed,
-}
-
-/// Zeros around an image: so many on both sides of height and width, or as many as it takes for the output to have
-/// `⌈size/stride⌉` positions (`"same"` in the file; the odd zero comes last).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Padding {
-    /// So many on both sides of height and width.
-    Zeros([usize; 2]),
-    /// By name.
-    Named(NamedPadding),
-}
-
-/// Padding that follows from the other sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NamedPadding {
-    /// As many as it takes for the output to have `⌈size/stride⌉` positions.
-    Same,
-}
-
-impl Padding {
-    /// See [`NamedPadding::Same`].
-    pub const SAME: Self = Self::Named(NamedPadding::Same);
-}
-
-impl Default for Padding {
-    fn default() -> Self {
-        Self::Zeros([0, 0])
-    }
 }
 
 /// Rotary positions: pair i of the values of a head at position t is turned by `t·base^(−2i/width)`.

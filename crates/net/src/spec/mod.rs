@@ -13,7 +13,8 @@
 
 mod layer;
 
-pub use layer::{Activation, LayerSpec, NamedPadding, Padding, Rotary, RotaryPairs};
+pub use crate::shape::{NamedPadding, Padding};
+pub use layer::{Activation, LayerSpec, Rotary, RotaryPairs};
 
 use crate::{
     Loss, Shape,
@@ -124,11 +125,15 @@ impl NetSpec {
         struct Version {
             version: u32,
         }
-        let bad = |e: serde_json::Error| Error::Format { what: "the network file", reason: e.to_string() };
+        let bad = |e: serde_json::Error| Error::Format { subject: "the network file", reason: e.to_string() };
         // the version first: a later file may have layers this programme has never heard of
         let Version { version } = serde_json::from_str(text).map_err(bad)?;
         if version != SPEC_VERSION {
-            return Err(Error::Version { what: "the network file", found: version, expected: SPEC_VERSION });
+            return Err(Error::Version {
+                subject: "the network file",
+                actual: version,
+                expected: SPEC_VERSION,
+            });
         }
         serde_json::from_str(text).map_err(bad)
     }
@@ -214,8 +219,8 @@ mod tests {
             let spec = NetSpec::sequential(Shape::Vector([4]), layers, loss);
             Network::<f64>::new(spec, 1).map(|net| net.outputs())
         };
-        let said = of(1, Loss::SoftmaxCrossEntropy).unwrap_err().to_string();
-        assert!(said.contains("binary-cross-entropy"), "{said}");
+        let message = of(1, Loss::SoftmaxCrossEntropy).unwrap_err().to_string();
+        assert!(message.contains("binary-cross-entropy"), "{message}");
         assert_eq!(of(2, Loss::SoftmaxCrossEntropy), Ok(2));
         assert_eq!((of(1, Loss::BinaryCrossEntropy), of(1, Loss::SquaredError)), (Ok(1), Ok(1)));
     }

@@ -28,7 +28,7 @@ const UNSEALED: &str = "00000000000000000000000000000000000000000000000000000000
 const KEY: &str = "secret-key";
 
 fn bad(reason: impl Into<String>) -> Error {
-    Error::Format { what: "the checkpoint", reason: reason.into() }
+    Error::Format { subject: "the checkpoint", reason: reason.into() }
 }
 
 impl<'d, T: Real> Trainer<'d, T> {
@@ -104,14 +104,14 @@ impl<'d, T: Real> Trainer<'d, T> {
         field("version")?;
         // before the data, whose values differ in another precision
         if field("precision")? != T::DTYPE {
-            return Err(Error::OtherRun { what: "precision" });
+            return Err(Error::OtherRun { setting: "precision" });
         }
         let stored: TrainConfig = serde_json::from_str(field("config")?).map_err(|e| bad(e.to_string()))?;
         if let Some(setting) = differs(&stored, &config) {
-            return Err(Error::OtherRun { what: setting });
+            return Err(Error::OtherRun { setting });
         }
         if *field("data")? != fingerprint(data).to_string() {
-            return Err(Error::OtherRun { what: "data set" });
+            return Err(Error::OtherRun { setting: "data set" });
         }
         let mut net = Network::new(NetSpec::from_json(field("network")?)?, 0)?;
         net.load_tensors(&file)?;

@@ -59,12 +59,12 @@ impl Spending {
     ) -> Result<Self> {
         let Sampling::Poisson { rate } = sampling else {
             let reason = "shuffled batches have no filter: draw them by Poisson sampling".to_owned();
-            return Err(Error::Format { what: "the filter", reason });
+            return Err(Error::Format { subject: "the filter", reason });
         };
         check(delta > 0.0 && delta < 1.0, "delta", delta, "between 0 and 1")?;
         if !filter.budgets.is_empty() && filter.budgets.len() != records {
             let reason = format!("{} budgets for {records} records: give one for each", filter.budgets.len());
-            return Err(Error::Format { what: "the filter", reason });
+            return Err(Error::Format { subject: "the filter", reason });
         }
         let noise = privacy.sigma * privacy.clip.unit();
         let longest = privacy.clip.longest().unwrap_or(1.0) / noise;
@@ -80,7 +80,7 @@ impl Spending {
                 "positive and finite",
             )?;
             let (at, budget) = best_order(epsilon, delta, &worst).ok_or_else(|| Error::Format {
-                what: "the filter",
+                subject: "the filter",
                 reason: format!(
                     "ε = {epsilon} at δ = {delta} leaves no Rényi budget at any order up to {}: raise one of them",
                     ORDERS[ORDERS.len() - 1]

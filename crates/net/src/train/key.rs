@@ -45,7 +45,7 @@ impl Source {
     pub(crate) fn from_system() -> Result<Self> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|e| Error::Format {
-            what: "the system's random numbers",
+            subject: "the system's random numbers",
             reason: format!("none were given ({e}): without them nothing is private"),
         })?;
         Ok(Self::Key(key))

@@ -172,54 +172,54 @@ fn silent_loss<T: Real>(net: &Network<T>, data: &Data<T>) -> f64 {
     (0..records).map(|i| data.judge(net, i, &silence).0).sum::<f64>() / records as f64
 }
 
+/// Checks that a run of these settings can be made of a network and its records.
+fn check_run<T: Real>(net: &Network<T>, data: &Data<T>, config: &TrainConfig) -> Result<()> {
+    data.check(net)?;
+    config.optimizer.check()?;
+    config.sampling.check(data.units())?;
+    let positive = |v: f64| v > 0.0 && v.is_finite();
+    check(positive(config.learning_rate), "the learning rate", config.learning_rate, "positive and finite")?;
+    let decay = config.weight_decay;
+    check(decay >= 0.0 && decay.is_finite(), "the weight decay", decay, "at least 0")?;
+    if let Some(Privacy { clip, sigma }) = config.privacy {
+        clip.check()?;
+        check(positive(sigma), "sigma", sigma, "positive and finite")?;
+        check(
+            clip != Clip::None,
+            "the clipping bound C",
+            0.0,
+            "a positive bound: without one there is no privacy",
+        )?;
+        let noise = sigma * clip.unit();
+        // what a sum of any number of records and its noise can reach is finite, so that this never tells of records
+        let fits = T::from_f64(SUMMED * (noise + clip.longest().unwrap_or(0.0))).to_f64().is_finite();
+        let expected = "neither so small nor so large that sums of gradients with it are not finite";
+        check(noise >= LEAST_NOISE && fits, "the noise sigma times C", noise, expected)?;
+        if let Some(layer) = net.without_statistics() {
+            return Err(Error::NoStatistics { layer });
+        }
+    }
+    if let Some(probes) = config.tracking.probes() {
+        check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
+        if config.privacy.is_none() {
+            let reason = "what records give away is only finite under noise: give clip and sigma".to_owned();
+            return Err(Error::Format { subject: "tracking", reason });
+        }
+        if data.members().is_some() {
+            let reason = "accounts are kept of records, and here several are clipped as one".to_owned();
+            return Err(Error::Format { subject: "tracking", reason });
+        }
+    }
+    if let Some(divisor) = config.divisor {
+        check(positive(divisor), "the divisor of a step", divisor, "positive and finite")?;
+    }
+    Ok(())
+}
+
 impl<'d, T: Real> Trainer<'d, T> {
     /// Starts a run with the network's parameters: drawn, or from public pre-training.
     pub fn new(net: Network<T>, data: &'d Data<T>, config: TrainConfig) -> Result<Self> {
-        data.check(&net)?;
-        config.optimizer.check()?;
-        config.sampling.check(data.units())?;
-        let positive = |v: f64| v > 0.0 && v.is_finite();
-        check(
-            positive(config.learning_rate),
-            "the learning rate",
-            config.learning_rate,
-            "positive and finite",
-        )?;
-        let decay = config.weight_decay;
-        check(decay >= 0.0 && decay.is_finite(), "the weight decay", decay, "at least 0")?;
-        if let Some(Privacy { clip, sigma }) = config.privacy {
-            clip.check()?;
-            check(positive(sigma), "sigma", sigma, "positive and finite")?;
-            check(
-                clip != Clip::None,
-                "the clipping bound C",
-                0.0,
-                "a positive bound: without one there is no privacy",
-            )?;
-            let noise = sigma * clip.unit();
-            // what a sum of any number of records and its noise can reach is finite, so that this never tells of records
-            let fits = T::from_f64(SUMMED * (noise + clip.longest().unwrap_or(0.0))).to_f64().is_finite();
-            let expected = "neither so small nor so large that sums of gradients with it are not finite";
-            check(noise >= LEAST_NOISE && fits, "the noise sigma times C", noise, expected)?;
-            if let Some(layer) = net.without_statistics() {
-                return Err(Error::NoStatistics { layer });
-            }
-        }
-        if let Some(probes) = config.tracking.probes() {
-            check(probes >= 2, "the number of probes", probes as f64, "at least 2, for a standard error")?;
-            if config.privacy.is_none() {
-                let reason =
-                    "what records give away is only finite under noise: give clip and sigma".to_owned();
-                return Err(Error::Format { what: "tracking", reason });
-            }
-            if data.members().is_some() {
-                let reason = "accounts are kept of records, and here several are clipped as one".to_owned();
-                return Err(Error::Format { what: "tracking", reason });
-            }
-        }
-        if let Some(divisor) = config.divisor {
-            check(positive(divisor), "the divisor of a step", divisor, "positive and finite")?;
-        }
+        check_run(&net, data, &config)?;
         let spending = match (&config.filter, config.privacy) {
             (Some(filter), Some(privacy)) => {
                 Some(Spending::new(filter, privacy, config.sampling, config.delta, data.units())?)
@@ -227,7 +227,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), None) => {
                 let reason =
                     "without noise a record spends everything at once: give clip and sigma".to_owned();
-                return Err(Error::Format { what: "the filter", reason });
+                return Err(Error::Format { subject: "the filter", reason });
             }
             (None, _) => None,
         };
@@ -295,7 +295,7 @@ impl<'d, T: Real> Trainer<'d, T> {
     pub(crate) fn step_generic(&mut self) -> Result<StepReport> {
         let (step, n) = (self.step, self.data.units());
         let private = self.config.privacy.is_some();
-        let diverged = |what| Error::Diverged { step, what };
+        let diverged = |symptom| Error::Diverged { step, symptom };
         let stopped = |e| match e {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
@@ -376,8 +376,8 @@ impl<'d, T: Real> Trainer<'d, T> {
         let parameters = finite.pop().unwrap_or(true);
         match (finite.iter().all(|f| *f), parameters) {
             (true, true) => Ok((theta, moments)),
-            (false, _) => Err(Error::Diverged { step, what: "the gradient is not finite" }),
-            (true, false) => Err(Error::Diverged { step, what: "the parameters are not finite" }),
+            (false, _) => Err(Error::Diverged { step, symptom: "the gradient is not finite" }),
+            (true, false) => Err(Error::Diverged { step, symptom: "the parameters are not finite" }),
         }
     }
 

@@ -17,21 +17,21 @@ impl<'d, T: Real> Trainer<'d, T> {
         public.check(&self.net)?;
         if self.data.members().is_some() {
             let reason = "records that belong together are clipped as one, without a perturbation".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
+            return Err(Error::Format { subject: "the perturbation", reason });
         }
         if self.config.privacy.is_none() {
             let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
-            return Err(Error::Format { what: "the perturbation", reason });
+            return Err(Error::Format { subject: "the perturbation", reason });
         }
         if let Backend::Cuda(card) = self.net.backend()
             && card.shortens()
         {
             let reason = "lengths of perturbed gradients come out of passes, and a clip must not rest on tf32: compute in f32";
-            return Err(Error::Format { what: "the perturbation", reason: reason.to_owned() });
+            return Err(Error::Format { subject: "the perturbation", reason: reason.to_owned() });
         }
         let now = (how, checkpoint::fingerprint(public));
         if self.perturbed_before.map_or(self.step > 0, |before| before != now) {
-            return Err(Error::OtherRun { what: "perturbation" });
+            return Err(Error::OtherRun { setting: "perturbation" });
         }
         self.perturbing = Some((how, public));
         Ok(())
@@ -75,7 +75,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                 };
                 lesson.learn().map(Some)
             }
-            (None, Some(_), _) => Err(Error::OtherRun { what: "perturbation" }),
+            (None, Some(_), _) => Err(Error::OtherRun { setting: "perturbation" }),
             (None, None, _) | (Some(_), _, None) => Ok(None),
         }
     }

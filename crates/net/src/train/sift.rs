@@ -77,7 +77,7 @@ impl<T: Real> Trainer<'_, T> {
             self.workers.with(|dev| match batch.far.take() {
                 None => Ok(batch),
                 Some(far) if !dev.all_finite(&[&far])?.iter().all(|f| *f) => {
-                    Err(Error::NotFinite { what: "the sum of gradients", position: 0 })
+                    Err(Error::NotFinite { subject: "the sum of gradients", position: 0 })
                 }
                 // a part is added to others on the host
                 Some(far) if records.len() < drawn.len() => {
@@ -193,7 +193,7 @@ mod tests {
     fn what_has_no_finite_answer_is_left_out_and_only_that() {
         let bad = [3, 4, 11];
         let of = |records: &[usize]| match records.iter().find(|i| bad.contains(i)) {
-            Some(&position) => Err(Error::NotFinite { what: "a record", position }),
+            Some(&position) => Err(Error::NotFinite { subject: "a record", position }),
             None => Ok(records.to_vec()),
         };
         for n in [0, 1, 4, 5, 12, 13] {

@@ -176,7 +176,7 @@ mod tests {
         // printed as roots: the claim of the thesis does not hold, and every row agrees
         let paper = ours.root.map(|v| (v, 1e-4));
         let claim = reading(&[("DPSGD", ours, paper)]).unwrap();
-        assert!(!claim.holds && claim.found.contains("1.00"), "{}", claim.found);
+        assert!(!claim.holds && claim.finding.contains("1.00"), "{}", claim.finding);
         assert!(ours.beside("DPSGD", paper, "").iter().all(|r| r.agrees == Some(true)));
         // printed as they are: it holds
         assert!(reading(&[("DPSGD", ours, ours.dfil.map(|v| (v, 1e-4)))]).unwrap().holds);

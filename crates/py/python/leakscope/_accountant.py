@@ -85,7 +85,7 @@ class Accountant:
 
 
 def _rate(value: float) -> float:
-    found = real("sample_rate", value)
-    if not 0 < found <= 1:
+    result = real("sample_rate", value)
+    if not 0 < result <= 1:
         raise OptionError(f"sample_rate={value!r}: expected above 0, at most 1")
-    return found
+    return result

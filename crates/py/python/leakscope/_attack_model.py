@@ -79,8 +79,8 @@ def attack_model(
     >>> def by_heart(rows):  # a model that knows its training rows by heart
     ...     p = np.array([known.get(tuple(row), 0.5) for row in rows])
     ...     return np.stack([1 - p, p], axis=1)
-    >>> found = leakscope.attack_model(by_heart, X[:150], y[:150], nonmembers=(X[150:], y[150:]), seed=1)
-    >>> found["membership"]["accuracy"]["value"]
+    >>> result = leakscope.attack_model(by_heart, X[:150], y[:150], nonmembers=(X[150:], y[150:]), seed=1)
+    >>> result["membership"]["accuracy"]["value"]
     1.0
     """
     one_of("interval", interval, ("clopper-pearson", "wilson"))
@@ -151,30 +151,30 @@ class _Asked(Game):
 
     def learn_unit(self, rows: Any, labels: Array) -> None:
         """Squared errors of values become log-likelihoods, in units of their mean: no guess depends on the units of y."""
-        found = self._predicted(rows, labels)
-        if _is_value(found):
+        result = self._predicted(rows, labels)
+        if _is_value(result):
             # a model that knows its rows by heart has no errors: how frequent values are breaks ties alone
-            self._unit = max(2 * float(self._squares(found, labels).mean()), 1e-9 * float(labels.astype(np.float64).var())) or 1.0
+            self._unit = max(2 * float(self._squares(result, labels).mean()), 1e-9 * float(labels.astype(np.float64).var())) or 1.0
 
     def answers(self, rows: Any, labels: Array) -> Array:
         """How well the model fits every row's label: ``ln p(y)``, or for values ``−(y − ŷ)²`` in a unit."""
-        found = self._predicted(rows, labels)
-        if _is_value(found):
-            return -self._squares(found, labels) / self._unit
-        if (found < -1e-9).any() or (np.abs(found.sum(axis=1) - 1) > 1e-3).any():
+        result = self._predicted(rows, labels)
+        if _is_value(result):
+            return -self._squares(result, labels) / self._unit
+        if (result < -1e-9).any() or (np.abs(result.sum(axis=1) - 1) > 1e-3).any():
             raise DataError("predict: its rows are no probabilities: expected numbers from 0 that sum to 1 (predict_proba)")
-        return np.log(np.maximum(found[np.arange(len(labels)), self._codes(labels, found.shape[1])], 1e-12))
+        return np.log(np.maximum(result[np.arange(len(labels)), self._codes(labels, result.shape[1])], 1e-12))
 
     def _predicted(self, rows: Any, labels: Array) -> Array:
-        found = np.asarray(self._ask(rows), dtype=np.float64)
-        if found.shape[:1] != (len(labels),) or found.ndim > 2 or not np.isfinite(found).all():
-            raise DataError(f"predict: it gave shape {found.shape} for {len(labels)} rows (or a value that is not finite): expected "
+        result = np.asarray(self._ask(rows), dtype=np.float64)
+        if result.shape[:1] != (len(labels),) or result.ndim > 2 or not np.isfinite(result).all():
+            raise DataError(f"predict: it gave shape {result.shape} for {len(labels)} rows (or a value that is not finite): expected "
                             "probabilities of classes, (rows, classes), or values, (rows,)")
-        return found
+        return result
 
-    def _squares(self, found: Array, labels: Array) -> Array:
+    def _squares(self, result: Array, labels: Array) -> Array:
         try:
-            return (labels.astype(np.float64) - found.reshape(-1)) ** 2
+            return (labels.astype(np.float64) - result.reshape(-1)) ** 2
         except (TypeError, ValueError) as e:
             raise DataError("y: labels are no numbers, and the model gives values: expected one that gives probabilities") from e
 
@@ -191,9 +191,9 @@ class _Asked(Game):
             raise DataError(f"y: the label {e.args[0]!r} is none of the model's classes, {', '.join(map(str, order))}") from e
 
 
-def _is_value(found: Array) -> bool:
+def _is_value(result: Array) -> bool:
     """Whether answers are values; probabilities have a column a class."""
-    return found.ndim == 1 or found.shape[1] == 1
+    return result.ndim == 1 or result.shape[1] == 1
 
 
 def _asked(predict: Any) -> tuple[Any, str, Array | None]:
@@ -210,14 +210,14 @@ def _asked(predict: Any) -> tuple[Any, str, Array | None]:
 
 
 def _checked(rows: Any, labels: Any, name: str) -> tuple[Any, Array]:
-    found = np.asarray(labels)
+    result = np.asarray(labels)
     count = getattr(rows, "shape", (None,))[0]
     if count is None:
         rows = np.asarray(rows)
         count = rows.shape[0] if rows.ndim else 0
-    if found.ndim != 1 or len(found) != count or count == 0:
-        raise DataError(f"{name}: {count} rows and labels of shape {found.shape}: expected a label for every row, and at least one")
-    return rows, found
+    if result.ndim != 1 or len(result) != count or count == 0:
+        raise DataError(f"{name}: {count} rows and labels of shape {result.shape}: expected a label for every row, and at least one")
+    return rows, result
 
 
 def membership(game: Game, inside: Array, outside: Array) -> dict[str, Any]:
@@ -294,19 +294,19 @@ def _replaced(rows: Any, secret: str | int, value: Any) -> Any:
     """The rows with one value in the secret's place, of the same kind."""
     kind = type(rows).__module__.partition(".")[0]
     if kind == "pandas":
-        found = rows.copy()
-        column = found[secret]
-        found[secret] = type(column)([value] * len(found), index=found.index, dtype=column.dtype)
-        return found
+        result = rows.copy()
+        column = result[secret]
+        result[secret] = type(column)([value] * len(result), index=result.index, dtype=column.dtype)
+        return result
     if kind == "polars":
         import polars as pl
 
         return rows.with_columns(pl.Series(str(secret), [value] * len(rows), dtype=rows[str(secret)].dtype))
     if kind == "pyarrow":
         raise OptionError("X: a pyarrow table: give pandas, polars or an array, as the model takes it")
-    found = np.array(rows, copy=True)
-    found[:, int(secret)] = value
-    return found
+    result = np.array(rows, copy=True)
+    result[:, int(secret)] = value
+    return result
 
 
 def _candidates(rows: Any, secret: str | int, candidates: Sequence[Any] | None, bins: int) -> tuple[list[Any], Array | None]:
@@ -325,8 +325,8 @@ def _candidates(rows: Any, secret: str | int, candidates: Sequence[Any] | None, 
         raise OptionError(f"secret={secret!r}: {len(values)} values that are no numbers: name those to tell apart (candidates=)")
     edges = np.unique(np.quantile(column.astype(np.float64), np.linspace(0, 1, bins + 1)[1:-1]))
     places = np.searchsorted(edges, column, side="right")
-    found = [np.median(column[places == b]) for b in range(len(edges) + 1) if (places == b).any()]
-    return [v.astype(column.dtype).item() if hasattr(v, "astype") else v for v in found], edges
+    result = [np.median(column[places == b]) for b in range(len(edges) + 1) if (places == b).any()]
+    return [v.astype(column.dtype).item() if hasattr(v, "astype") else v for v in result], edges
 
 
 def _attribute(game: _Asked, members: tuple[Any, Array], others: Any, secret: str | int,

@@ -117,9 +117,9 @@ class _Head(HTMLParser):
                 self.tiles[-1][1] += data
 
 
-def _histogram(found: dict[str, Any]) -> tuple[list[float], list[float], str, bool] | None:
+def _histogram(result: dict[str, Any]) -> tuple[list[float], list[float], str, bool] | None:
     """The edges and counts of what a document shows over records, its name, and whether the axis is logarithmic."""
-    records = found.get("records")
+    records = result.get("records")
     if isinstance(records, dict) and "histogram" in records:
         of = records["histogram"]
         columns = [series["counts"] for series in of["series"]]
@@ -127,8 +127,8 @@ def _histogram(found: dict[str, Any]) -> tuple[list[float], list[float], str, bo
         counts = [float(sum(c[i] for c in columns if i < len(c))) for i in range(bins)]
         edges = [of["low"] + (of["high"] - of["low"]) * i / max(bins, 1) for i in range(bins + 1)]
         return edges, counts, "information loss η of a record", False
-    accounts = found.get("accounts") or {}
-    for of, name in ((found.get("dfil_histogram"), "dFIL of a record"), (found.get("eta_histogram"), "η of a record"),
+    accounts = result.get("accounts") or {}
+    for of, name in ((result.get("dfil_histogram"), "dFIL of a record"), (result.get("eta_histogram"), "η of a record"),
                      (accounts.get("histogram"), "dFIL of a record over the run")):
         if of:
             return of["edges"], of["counts"], name, bool(of["logarithmic"])
@@ -139,9 +139,9 @@ def _number(x: float) -> str:
     return f"{x:.3g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def _drawing(found: dict[str, Any]) -> str:
+def _drawing(result: dict[str, Any]) -> str:
     """A small histogram as inline SVG; nothing where the result has none."""
-    histogram = _histogram(found)
+    histogram = _histogram(result)
     if histogram is None or not any(histogram[1]):
         return ""
     edges, counts, name, logarithmic = histogram
@@ -173,7 +173,7 @@ def _way(page: Path | None) -> str:
     return f'<a href="{escape(href)}" target="_blank" rel="noopener">Open the whole page</a>'
 
 
-def card(page: str, found: dict[str, Any], written: Path | None) -> str:
+def card(page: str, result: dict[str, Any], written: Path | None) -> str:
     """The card of a result, from its page and its document; ``written`` is where the page lies, if anywhere."""
     head = _Head()
     # What a card shows stands before the first part of the page's body.
@@ -185,4 +185,4 @@ def card(page: str, found: dict[str, Any], written: Path | None) -> str:
     level = f'<p class="level">{escape(head.headline.strip())}</p>' if head.headline else ""
     return (f"<style>{_STYLE}</style>"
             f'<div class="leakscope-card {head.colour}"><p class="of">{escape(head.kind.strip())} · {escape(head.title.strip())}</p>'
-            f'{level}{sentences}{tiles}{_drawing(found)}<p class="end">{_way(written)}</p></div>')
+            f'{level}{sentences}{tiles}{_drawing(result)}<p class="end">{_way(written)}</p></div>')

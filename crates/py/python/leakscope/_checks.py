@@ -15,13 +15,13 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
     try:
         if isinstance(value, bool):
             raise TypeError
-        found = operator.index(value)
+        result = operator.index(value)
     except TypeError:
-        found = None
-    if found is None or found < least or (most is not None and found > most):
+        result = None
+    if result is None or result < least or (most is not None and result > most):
         upper = "" if most is None else f" to {most}"
         raise OptionError(f"{name}={value!r}: expected a whole number from {least}{upper}")
-    return found
+    return result
 
 
 def real(name: str, value: Any) -> float:
@@ -29,20 +29,20 @@ def real(name: str, value: Any) -> float:
     try:
         if isinstance(value, (bool, str, bytes)):
             raise TypeError
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
+        result = math.nan
+    if not math.isfinite(result):
         raise OptionError(f"{name}={value!r}: expected a finite number")
-    return found
+    return result
 
 
 def positive(name: str, value: Any) -> float:
     """A finite number above 0."""
-    found = real(name, value)
-    if found <= 0:
+    result = real(name, value)
+    if result <= 0:
         raise OptionError(f"{name}={value!r}: expected a positive number")
-    return found
+    return result
 
 
 def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:

@@ -37,9 +37,9 @@ class Comparison(Result):
 
     def pipeline(self, format: str = "md") -> str:
         """The comparison for other programmes, as ``"md"``, ``"junit"`` or ``"sarif"``: it names no record and no value of the data."""
-        found = self._outcome.pipeline(format)
-        assert found is not None
-        return found
+        result = self._outcome.pipeline(format)
+        assert result is not None
+        return result
 
 
 @documented(results="Results of one kind, or folders of such (or the JSON documents in them); the first is the reference.",
@@ -68,8 +68,8 @@ def compare(
     >>> X = rng.normal(size=(200, 3))
     >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=200)
     >>> quiet, loud = (leakscope.audit(X, y, l2=0.01, sigma=sigma) for sigma in (2.0, 0.1))
-    >>> found = leakscope.compare(quiet, loud, names=["quiet", "loud"], fail_on="eta=10%")
-    >>> found.holds, found["kind"], found["records"][0]["worse"]
+    >>> answer = leakscope.compare(quiet, loud, names=["quiet", "loud"], fail_on="eta=10%")
+    >>> answer.holds, answer["kind"], answer["records"][0]["worse"]
     (False, 'audit', 200)
     """
     if names is not None and len(names) != len(results):
@@ -83,8 +83,8 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="leakscope-") as scratch:
         paths = [_placed(result, FilePath(scratch) / f"{i}", None if names is None else names[i - 1])
                  for i, result in enumerate(results, 1)]
-        asked = {"results": [str(p) for p in paths], "kind": kind, "fail_on": listed(fail_on)}
-        return Comparison(_native.compare(asked))._kept(out)
+        options = {"results": [str(p) for p in paths], "kind": kind, "fail_on": listed(fail_on)}
+        return Comparison(_native.compare(options))._kept(out)
 
 
 def _placed(result: Any, scratch: FilePath, name: str | None) -> FilePath:

@@ -77,26 +77,26 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
-        values = dict(found["coefficients"])
+        result = _native.private_model(request, {"noise": amount(noise), "balance": self.balance}, table, seed)
+        values = dict(result["coefficients"])
         # A softmax model has a vector for each class, named by its code.
         prefixes = [f"{code}: " for code in range(classes)] if classes > 2 else [""]
         coef = np.array([[values[prefix + name] for name in names] for prefix in prefixes])
         intercept = np.array([values.get(prefix + "(intercept)", 0.0) for prefix in prefixes])
         self._coef, self._intercept = (coef, intercept) if classes > 2 else (coef[0], float(intercept[0]))
-        self.sigma_ = found["sigma"]
-        self.eta_max_ = found["eta_max"]
-        self._eta_is_target = found["eta_is_target"]
-        self._precision = {name: row for name, *row in found["precision"]}
+        self.sigma_ = result["sigma"]
+        self.eta_max_ = result["eta_max"]
+        self._eta_is_target = result["eta_is_target"]
+        self._precision = {name: row for name, *row in result["precision"]}
         errors = np.array([[self._precision[prefix + name][0] for name in names] for prefix in prefixes])
         of_intercepts = np.array([self._precision.get(prefix + "(intercept)", [0.0])[0] for prefix in prefixes])
         self.noise_error_ = errors if classes > 2 else errors[0]
         self.intercept_noise_error_ = of_intercepts if classes > 2 else float(of_intercepts[0])
-        shape = found["shape"]
+        shape = result["shape"]
         #: the published covariance of the noise, where it was made for targets: its factor, what it protects, where it comes from
         self.noise_ = None if shape is None else json.loads(shape)
-        if found["instead"] is not None:
-            warnings.warn(found["instead"], stacklevel=3)
+        if result["instead"] is not None:
+            warnings.warn(result["instead"], stacklevel=3)
 
     def _column(self, column: Any, count: int) -> str:
         """A column by its number, or by its name where the rows have names."""

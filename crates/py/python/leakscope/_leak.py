@@ -130,41 +130,41 @@ class Leaks:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def measured(products: Products, records: list[int], dimension: int, what: Measure, group: int) -> Leaks:
+def measured(products: Products, records: list[int], dimension: int, request: Measure, group: int) -> Leaks:
     """All measures of one chunk; ``group`` tangents of a record may ride together."""
     loss, n = products.primal()
     _finite("loss", loss, records)
     _finite("gradient", n, records)
-    s, _ = what.clip.factor(n)
+    s, _ = request.clip.factor(n)
     out = Leaks(loss, n, s * n)
-    precision = 1 / what.noise**2
-    if what.trace in ("exact", "elements"):
+    precision = 1 / request.noise**2
+    if request.trace in ("exact", "elements"):
         parts = []
         for start in range(0, dimension, group):
             width = min(group, dimension - start)
             u = np.zeros((width, len(records), dimension))
             u[np.arange(width), :, start + np.arange(width)] = 1.0
-            parts.append(precision * what.clip.square(n, *products.tangents(u))[0])
+            parts.append(precision * request.clip.square(n, *products.tangents(u))[0])
         squares = np.concatenate(parts)
         out.trace = squares.sum(axis=0)
-        out.information = squares.T if what.trace == "elements" else None
-    elif what.trace != "skip":
-        squares = precision * what.clip.square(n, *_probed(products, records, dimension, int(what.trace), what.seed, group))[0]
+        out.information = squares.T if request.trace == "elements" else None
+    elif request.trace != "skip":
+        squares = precision * request.clip.square(n, *_probed(products, records, dimension, int(request.trace), request.seed, group))[0]
         out.trace = squares.mean(axis=0)
         out.trace_error = squares.std(axis=0, ddof=1) / math.sqrt(len(squares))
-    if what.plis is not None:
+    if request.plis is not None:
         row = products.adjoint()
-        slope = what.clip.slope(n)
-        scale = 2 * precision * (s * slope if what.plis == "released" else np.ones_like(n))
+        slope = request.clip.slope(n)
+        scale = 2 * precision * (s * slope if request.plis == "released" else np.ones_like(n))
         out.maps = scale[:, None] * row
         out.plis = np.abs(scale) * np.sqrt((row * row).sum(axis=1))
-    if what.eta:
-        out.eta, out.eta_residual = spectral(products, records, dimension, what.clip, n, what.seed)
-        out.eta /= what.noise
-        if what.clip.kind == "none":
-            out.jacobian = out.eta * what.noise
+    if request.eta:
+        out.eta, out.eta_residual = spectral(products, records, dimension, request.clip, n, request.seed)
+        out.eta /= request.noise
+        if request.clip.kind == "none":
+            out.jacobian = out.eta * request.noise
         else:
-            out.jacobian = spectral(products, records, dimension, Clip(), n, what.seed)[0]
+            out.jacobian = spectral(products, records, dimension, Clip(), n, request.seed)[0]
     for name in ("trace", "eta", "jacobian", "plis"):
         values = getattr(out, name)
         if values is not None:
@@ -215,8 +215,8 @@ def spectral(products: Products, records: list[int], dimension: int, clip: Clip,
         off.append(beta)
         size = np.abs(np.array(diagonal)).max(axis=0)
         done |= (beta <= products.rounding * size) | (len(basis) >= dimension)
-        found, left = _largest(np.array(diagonal), np.array(off), done)
-        value, residual = np.where(settled, value, found), np.where(settled, residual, left)
+        result, left = _largest(np.array(diagonal), np.array(off), done)
+        value, residual = np.where(settled, value, result), np.where(settled, residual, left)
         # each stops where it would alone: its η does not depend on the others of the chunk
         settled |= done | (left <= tolerance)
         if settled.all():

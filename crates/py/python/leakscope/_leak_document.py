@@ -80,7 +80,7 @@ class Columns:
         return [] if values is None else np.abs(values[:, :count]).mean(axis=0).tolist()
 
 
-def assembled(s: Subject, what: Measure, leaks: list[Leaks], chosen: bool, pictures: bool) -> NetAudit:
+def assembled(s: Subject, request: Measure, leaks: list[Leaks], chosen: bool, pictures: bool) -> NetAudit:
     """The audit; ``chosen`` says whether the noise was."""
     table = Columns(leaks)
     rows = [{
@@ -96,26 +96,26 @@ def assembled(s: Subject, what: Measure, leaks: list[Leaks], chosen: bool, pictu
         "plis": table.at("plis", i),
     } for i in range(len(s.numbers))]
     width = s.values.shape[1]
-    trace: dict[str, Any] = {"kind": "estimate", "probes": what.trace}
-    if isinstance(what.trace, str):
-        trace = {"kind": "skip" if what.trace == "skip" else "exact"}
+    trace: dict[str, Any] = {"kind": "estimate", "probes": request.trace}
+    if isinstance(request.trace, str):
+        trace = {"kind": "skip" if request.trace == "skip" else "exact"}
     document = {
         "network": {"name": s.name, "parameters": s.parameters, "trained": s.trained, "input": list(s.shape), "outputs": s.outputs,
                     "loss": s.loss},
         "files": [s.source],
         "records": s.count,
-        "release": {"clip_kind": what.clip.kind, "clip": None if what.clip.kind == "none" else what.clip.bound,
-                    "sigma": what.sigma, "noise": what.noise, "chosen": chosen},
+        "release": {"clip_kind": request.clip.kind, "clip": None if request.clip.kind == "none" else request.clip.bound,
+                    "sigma": request.sigma, "noise": request.noise, "chosen": chosen},
         "label_secret": s.label_secret,
         "trace": trace,
-        "plis_of": what.plis,
-        "seed": what.seed,
+        "plis_of": request.plis,
+        "seed": request.seed,
         "dimension": s.dimension,
         "variances": s.values.var(axis=0).tolist(),
         "information": table.mean("information", width),
-        "plis_sizes": table.mean("maps", width) if what.trace == "elements" else [],
+        "plis_sizes": table.mean("maps", width) if request.trace == "elements" else [],
         "rows": rows,
-        "warnings": [*s.notes, *_warnings(what, table)],
+        "warnings": [*s.notes, *_warnings(request, table)],
     }
     image = _image(s.shape, s.channels_first) if pictures and s.values.size <= _PICTURED else None
     x = None
@@ -135,10 +135,10 @@ def _image(shape: tuple[int, ...], channels_first: bool) -> list[int] | None:
     return [height, width, channels] if channels in (1, 3) else None
 
 
-def _warnings(what: Measure, table: Columns) -> list[str]:
+def _warnings(request: Measure, table: Columns) -> list[str]:
     out = []
-    over = int((table.gradient_norm > what.clip.bound).sum()) if what.clip.kind == "hard" else 0
-    if over and what.plis == "released":
+    over = int((table.gradient_norm > request.clip.bound).sum()) if request.clip.kind == "hard" else 0
+    if over and request.plis == "released":
         out.append(f"{over} of {len(table.loss)} gradients are longer than the hard clip C. What is released of them has the length "
                    "C whatever the record is, so their PLIS is 0: train with clip_kind='gelu', which leaves a little, or ask for "
                    "plis='raw', PLIS before the clip.")

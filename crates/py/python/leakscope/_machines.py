@@ -60,7 +60,7 @@ def on(machines: Machines) -> Iterator[None]:
         MACHINES.reset(token)
 
 
-def asked(**tables: Data | None) -> _native.Machines | None:
+def of_question(**tables: Data | None) -> _native.Machines | None:
     """The machines of a question about these tables; none where it is answered here."""
     machines = MACHINES.get()
     if machines is None:
@@ -88,12 +88,12 @@ def absolute(data: Any) -> Any:
 
 def folders(**tables: Any) -> dict[str, str]:
     """The folders of tables, made where they are not there."""
-    found = {}
+    result = {}
     for name, place in tables.items():
         if place is not None:
-            found[name] = os.path.abspath(place)
-            os.makedirs(found[name], exist_ok=True)
-    return found
+            result[name] = os.path.abspath(place)
+            os.makedirs(result[name], exist_ok=True)
+    return result
 
 
 def run_part(work: bytes, part: bytes, tables: Mapping[str, str] | None = None) -> bytes:

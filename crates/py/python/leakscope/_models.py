@@ -122,11 +122,11 @@ def audit(
     ...
     leakscope.OptionError: sigma=-1: expected a positive number
     """
-    asked = dict(locals())
+    options = dict(locals())
     if sample_weight is not None:
         if weights is not None:
             raise OptionError("sample_weight: it is another name of weights: give one of the two")
-        asked["weights"] = sample_weight
+        options["weights"] = sample_weight
     trained: list[tuple[str, Any]] | None = None
     if is_estimator(data) or is_results(data):
         from ._sklearn import of_statsmodels, translated
@@ -134,31 +134,31 @@ def audit(
         if is_results(data):
             if x is not None or y is not None:
                 raise OptionError("results of statsmodels hold their rows and targets: give them alone")
-            found = of_statsmodels(data, asked, audit)
+            answer = of_statsmodels(data, options, audit)
         else:
-            found = translated(data, x, y, asked, audit)
-        given, trained, asked = found.given, found.coefficients, {**asked, **found.keywords}
-        tables = (found.test, found.score)
+            answer = translated(data, x, y, options, audit)
+        source, trained, options = answer.source, answer.coefficients, {**options, **answer.keywords}
+        tables = (answer.test, answer.score)
         if shape_from is not None:
             raise OptionError("shape_from: it is for tables, not for a fitted estimator: audit(X, y, …) fits the model itself")
         public = None
     else:
         if y is not None:
             raise OptionError("y: audit takes (X, y), (frame) or (estimator, X, y), and the first argument has no fit")
-        given = _requests.opened(data, x, asked)
-        tables = (other(test, given, columns, "test", True), other(score, given, columns, "score", False))
-        public = other(shape_from, given, columns, "shape_from", True)
+        source = _requests.opened(data, x, options)
+        tables = (other(test, source, columns, "test", True), other(score, source, columns, "score", False))
+        public = other(shape_from, source, columns, "shape_from", True)
         if isinstance(coefficients, Mapping):
             trained = pairs("coefficients", coefficients)
         elif coefficients is not None:
             trained = _native.coefficients(coefficients)
     request = {
-        **_requests.table(given, asked, tables[0]),
+        **_requests.table(source, options, tables[0]),
         "two_class_coded": not (is_estimator(data) or is_results(data)),
         "coefficients": trained,
-        "noise": _requests.noise(asked, public),
+        "noise": _requests.noise(options, public),
         "releases": releases,
-        "score": _requests.reading(tables[1].files, asked) if tables[1] is not None and tables[1].files else None,
+        "score": _requests.reading(tables[1].files, options) if tables[1] is not None and tables[1].files else None,
         "prior_sd": pairs("prior_sd", prior_sd),
         "units": pairs("unit", unit),
         "limits": [_limit(name, limit) for name, limit in pairs("fail_above", fail_above)],
@@ -170,11 +170,11 @@ def audit(
         "redact": redact,
     }
     on = MACHINES.get()
-    machines = _machines.asked(data=given, test=tables[0], score=tables[1], shape_from=public)
+    machines = _machines.of_question(data=source, test=tables[0], score=tables[1], shape_from=public)
     with _progress.shown(progress) as callback:
-        outcome = _native.audit(request, given.table, native(tables[0]), native(tables[1]), native(public), callback, machines,
+        outcome = _native.audit(request, source.table, native(tables[0]), native(tables[1]), native(public), callback, machines,
                                 on is None or bool(on.tables))
-    return Audit(outcome, given)._kept(out)
+    return Audit(outcome, source)._kept(out)
 
 
 def _pair(name: str, values: Sequence[Any]) -> dict[str, Any]:
@@ -276,9 +276,9 @@ def balance(
     >>> len(result.weights)
     200
     """
-    asked = dict(locals())
-    given = _requests.opened(data, y, asked)
-    rows = other(test, given, columns, "test", True)
+    options = dict(locals())
+    source = _requests.opened(data, y, options)
+    rows = other(test, source, columns, "test", True)
     clamp = None
     if min_weight is not None or max_weight is not None:
         largest = 1.7976931348623157e308
@@ -287,13 +287,13 @@ def balance(
         "attribute": attribute, "sum_to_one": sum_to_one, "sharing": weights_per, "variant": variant, "update": update,
         "clamp": clamp, "iterations": iterations, "tolerance": tolerance, "sigma": sigma,
     }
-    request = _requests.table(given, asked, rows)
-    noise = _requests.of_targets(asked, given)
+    request = _requests.table(source, options, rows)
+    noise = _requests.of_targets(options, source)
     if noise is not None:
         request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.balance(request, balancing, given.table, native(rows), callback, _machines.asked(data=given, test=rows))
-    return Balance(outcome, given)._kept(out)
+        outcome = _native.balance(request, balancing, source.table, native(rows), callback, _machines.of_question(data=source, test=rows))
+    return Balance(outcome, source)._kept(out)
 
 
 @documented(encoding=PARAMETERS["text_encoding"], secret="The attribute to guess: a category, or a number (in ``bins``).",
@@ -375,20 +375,20 @@ def attack(
     >>> white_box["accuracy"] > 0.9
     True
     """
-    asked = dict(locals())
-    given = _requests.opened(data, y, asked)
-    rows = other(test, given, columns, "test", True)
+    options = dict(locals())
+    source = _requests.opened(data, y, options)
+    rows = other(test, source, columns, "test", True)
     playing = {
         "secret": secret, "candidates": [level(c) for c in listed(candidates)], "bins": bins, "attacks": listed(attacks),
         "sigmas": listed(sigmas), "trials": trials, "balance": balance,
     }
-    request = _requests.table(given, asked, rows)
-    noise = _requests.of_targets(asked, given)
+    request = _requests.table(source, options, rows)
+    noise = _requests.of_targets(options, source)
     if noise is not None:
         request["noise"] = noise
     with _progress.shown(progress) as callback:
-        outcome = _native.attack(request, playing, given.table, native(rows), callback)
-    return Attack(outcome, given)._kept(out)
+        outcome = _native.attack(request, playing, source.table, native(rows), callback)
+    return Attack(outcome, source)._kept(out)
 
 
 @documented(encoding=PARAMETERS["text_encoding"], out="Folder for the ledger and, in a folder of its own each, the releases of these data: model, statement, page.")
@@ -467,15 +467,15 @@ def release(
     ...     sorted(path.name for path in result.files)
     ['model.json', 'release-1.html', 'release-1.json', 'release.json', 'report.html']
     """
-    asked = dict(locals())
-    given = _requests.opened(data, y, asked)
-    terms = {"noise": _requests.amount(asked, given), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
+    options = dict(locals())
+    source = _requests.opened(data, y, options)
+    terms = {"noise": _requests.amount(options, source), "budget_eta": budget_eta, "balance": balance, "attribute": attribute,
              "data_changed": data_changed, "ledger_key": None if ledger_key is None else os.fspath(ledger_key)}
-    request = {**_requests.table(given, asked), "protect_at": protect_at, "tell_budget": _seconds(tell_budget),
+    request = {**_requests.table(source, options), "protect_at": protect_at, "tell_budget": _seconds(tell_budget),
                "tell": [_pair(name, values) for name, values in (tell or {}).items()]}
     with _progress.shown(progress) as callback:
-        outcome = _native.release(request, terms, out, given.table, callback, _machines.asked(data=given))
-    return Release(outcome, given)
+        outcome = _native.release(request, terms, out, source.table, callback, _machines.of_question(data=source))
+    return Release(outcome, source)
 
 
 def withdraw(out: Path, release: int, reason: str, ledger_key: Path | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _Values = dict[str, Any]
 _Path = str | PathLike[str]
 _Progress = Callable[[str, int, int], Any] | None
 # the shape of a record, the values, and how many values a label has with the values
-_Given = tuple[Sequence[int], Any, tuple[int, Any] | None]
+_Inputs = tuple[Sequence[int], Any, tuple[int, Any] | None]
 
 class Table:
     def __init__(self, name: str) -> None: ...
@@ -63,10 +63,10 @@ class Network:
     def spec(self) -> str: ...
     def weights(self) -> bytes: ...
     def load(self, weights: bytes) -> None: ...
-    def evaluate(self, given: _Given) -> tuple[float, float | None]: ...
+    def evaluate(self, inputs: _Inputs) -> tuple[float, float | None]: ...
     def train(
-        self, values: _Values, given: _Given, weights: bytes | None = None, progress: _Progress = None,
-        public: _Given | None = None
+        self, values: _Values, inputs: _Inputs, weights: bytes | None = None, progress: _Progress = None,
+        public: _Inputs | None = None
     ) -> Outcome: ...
     def audit_rows(
         self,
@@ -81,9 +81,9 @@ class Network:
     def audit(
         self,
         values: _Values,
-        given: _Given,
+        inputs: _Inputs,
         records: Sequence[int] | None = None,
-        score: _Given | None = None,
+        score: _Inputs | None = None,
         compare: Network | None = None,
         superpixels: tuple[Sequence[int], Sequence[float]] | None = None,
         factor: float = 1.0,
@@ -157,7 +157,7 @@ def text_audit(values: _Values, progress: _Progress = None) -> Outcome: ...
 def attack_inversion(
     network: Network,
     values: _Values,
-    given: Any = None,
+    inputs: Any = None,
     gradient: bytes | None = None,
     after: bytes | None = None,
     training: str | None = None,
@@ -166,7 +166,7 @@ def attack_inversion(
 def attack_membership(
     network: Network, values: _Values, members: Any, others: Any, training: str | None = None, progress: _Progress = None
 ) -> Outcome: ...
-def attack_informed(values: _Values, given: Any, progress: _Progress = None) -> Outcome: ...
+def attack_informed(values: _Values, inputs: Any, progress: _Progress = None) -> Outcome: ...
 def text_train(values: _Values, out: str, progress: _Progress = None) -> Outcome: ...
 def text_canary(values: _Values, progress: _Progress = None) -> Outcome: ...
 def bound(

@@ -161,14 +161,14 @@ def attack_network(
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.uniform(size=(12, 6)), rng.integers(0, 2, 12)
     >>> net = leakscope.Network("mlp", input=(6,), outputs=2, seed=1)
-    >>> found = leakscope.attack_network(net, x, y, records=6, iterations=20, seed=1)
-    >>> found.reconstructions.shape
+    >>> result = leakscope.attack_network(net, x, y, records=6, iterations=20, seed=1)
+    >>> result.reconstructions.shape
     (1, 6, 6)
-    >>> found.document["levels"][0]["first_layer"]["value"] < 1e-6
+    >>> result.document["levels"][0]["first_layer"]["value"] < 1e-6
     True
     """
     one_of("method", method, _METHODS)
-    said = {
+    options = {
         "records": records, "batch": batch, "local_steps": local_steps, "local_lr": local_lr, "clip": clip, "clip_kind": clip_kind,
         "sigma": sigma, "sigmas": None if sigmas is None else list(sigmas), "objective": objective, "labels": labels,
         "iterations": iterations, "restarts": restarts, "lr": lr, "total_variation": total_variation,
@@ -177,7 +177,7 @@ def attack_network(
         "weight_decay": weight_decay, "sgd": sgd, "density": density, "delta": delta, "epochs": epochs, "attack_lr": attack_lr,
         "attack_decay": attack_decay, "lpips": None if lpips is None else os.fspath(lpips), "pictures": pictures, "redact": redact, "seed": seed,
     }
-    request = {name: value for name, value in said.items() if value is not None}
+    request = {name: value for name, value in options.items() if value is not None}
     for name in request:
         if name not in _OWN[method]:
             owner = next(m for m in _METHODS if name in _OWN[m])
@@ -208,18 +208,18 @@ def _asked(method: str, network: Network | str | None, x: Any, y: Any, gradient:
         if not (isinstance(test, tuple) and len(test) == 2):
             raise OptionError("test: expected a pair of records and labels that were not trained on")
         members, others = network._data(x, y), network._data(*test)
-        found = _native.attack_membership(network._native, request, members, others, network._training, told)
-        return NetAttack(found, None)
+        result = _native.attack_membership(network._native, request, members, others, network._training, told)
+        return NetAttack(result, None)
     if after is not None and not isinstance(after, Network):
         raise OptionError(f"after: {type(after).__name__}: expected a leakscope.Network")
-    given = None if x is None else network._data(x, y)
-    if given is not None and (gradient is not None or after is not None):
+    source = None if x is None else network._data(x, y)
+    if source is not None and (gradient is not None or after is not None):
         raise OptionError("x: a gradient is attacked in the place of records: leave one out")
-    shape = tuple(network.spec["input"]) if given is None else given[1].shape[1:]
+    shape = tuple(network.spec["input"]) if source is None else source[1].shape[1:]
     seen = None if gradient is None else _safetensors({name: np.asarray(g) for name, g in gradient.items()})
     weights = None if after is None else after._native.weights()
-    found = _native.attack_inversion(network._native, request, given, seen, weights, network._training, told)
-    return NetAttack(found, shape)
+    result = _native.attack_inversion(network._native, request, source, seen, weights, network._training, told)
+    return NetAttack(result, shape)
 
 
 def _plain(x: Any, y: Any) -> tuple[list[int], np.ndarray[Any, Any], tuple[int, Any]]:

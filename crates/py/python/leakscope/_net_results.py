@@ -90,8 +90,8 @@ class NetAudit(_OfRecords):
     >>> import numpy as np, leakscope
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(20, 4)), rng.integers(0, 2, 20)
-    >>> found = leakscope.Network("linear", input=(4,), outputs=2, seed=1).audit(x, y, trace="elements", plis=True, seed=1)
-    >>> len(found.records), found.plis_maps.shape, len(found["elements"])
+    >>> result = leakscope.Network("linear", input=(4,), outputs=2, seed=1).audit(x, y, trace="elements", plis=True, seed=1)
+    >>> len(result.records), result.plis_maps.shape, len(result["elements"])
     (20, (20, 4), 4)
     """
 

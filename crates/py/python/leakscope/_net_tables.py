@@ -8,9 +8,8 @@ from typing import Any
 
 from . import _native, _progress, _requests
 from ._docs import documented
-from ._native import OptionError
 from ._net_results import Training
-from ._network import Network, _budgets, _tracked
+from ._network import Network, _budgets
 from ._requests import Path, Progress, listed, other, pairs, public, reading
 from ._tables import level
 
@@ -118,33 +117,29 @@ def train_network(
     >>> table = pd.DataFrame({"age": rng.normal(50, 10, 200), "sex": rng.choice(["f", "m"], 200)})
     >>> table["dose"] = 0.1 * table["age"] + rng.normal(size=200)
     >>> run = leakscope.train_network(table, target="dose", network="linear", batch=50, steps=20, sigma=1.0, seed=1)
-    >>> found = run.network.audit(table, sigma=1.0, clip=1.0, trace="exact")
-    >>> sorted(a["name"] for a in found["attributes"])
+    >>> result = run.network.audit(table, sigma=1.0, clip=1.0, trace="exact")
+    >>> sorted(a["name"] for a in result["attributes"])
     ['age', 'sex']
     """
-    asked = {**locals(), "group": None, "weights": None}
-    if adam and momentum != 0.9:
-        raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
-    given = _requests.opened(data, y, asked)
-    rows = other(test, given, columns, "test", True)
+    options = {**locals(), "group": None, "weights": None}
+    how = _requests.run(options)
+    source = _requests.opened(data, y, options)
+    rows = other(test, source, columns, "test", True)
     table = {
-        "read": {**reading(given.files, asked), "paths": []},
-        "roles": {"target": given.target or "", "id": given.id, "drop": [*map(str, listed(drop)), *given.drop],
+        "read": {**reading(source.files, options), "paths": []},
+        "roles": {"target": source.target or "", "id": source.id, "drop": [*map(str, listed(drop)), *source.drop],
                   "categorical": listed(categorical)},
         "one_hot": one_hot, "scale": scale, "pca": pca, "missing": missing,
-        "positive": None if positive is None else level(positive), "public": public(asked), "min_level_count": min_level_count,
+        "positive": None if positive is None else level(positive), "public": public(options), "min_level_count": min_level_count,
         "holdout": holdout, "units": pairs("unit", unit),
     }
     request = {
-        "data": list(given.files), "table": table, "test": list(rows.files) if rows is not None else [],
-        "network": network, "loss": loss, "steps": steps, "epochs": epochs, "batch": batch, "rate": rate, "lr": lr,
-        "momentum": momentum, "adam": adam, "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
-        "epsilon": epsilon, "delta": delta, "sampling": sampling, "weight_decay": weight_decay, "track": _tracked(track),
-        "probes": probes, "label": label, "seed": seed, "not_private_noise_from_seed": not_private_noise_from_seed,
-        "filter_epsilon": filter_epsilon, "redact": redact, "precision": precision, "device": device, **_budgets(filter_budgets),
+        "data": list(source.files), "table": table, "test": list(rows.files) if rows is not None else [],
+        "network": network, "loss": loss, "batch": batch, "sampling": sampling, "label": label, "run": how,
+        **_budgets(filter_budgets),
     }
     with _progress.shown(progress) as callback:
-        native, outcome, how = _native.train_rows(request, given.table, None if rows is None else rows.table, callback)
+        native, outcome, coding = _native.train_rows(request, source.table, None if rows is None else rows.table, callback)
     run = Training(outcome, None)
-    run.network = Network._trained(native, how, json.dumps(run.document))
+    run.network = Network._trained(native, coding, json.dumps(run.document))
     return run._kept(out)

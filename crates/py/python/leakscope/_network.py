@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, _progress
+from . import _native, _progress, _requests
 from ._checks import one_of, seeded, whole
 from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
@@ -25,13 +25,13 @@ def _tensors(raw: bytes) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays by name of a safetensors file."""
     length = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + length])
-    found = {}
+    result = {}
     for name, item in header.items():
         if name != "__metadata__":
             start, end = item["data_offsets"]
             values = np.frombuffer(raw[8 + length + start : 8 + length + end], dtype=_NAMES[item["dtype"]])
-            found[name] = values.reshape(item["shape"])
-    return found
+            result[name] = values.reshape(item["shape"])
+    return result
 
 
 def _is_double(raw: bytes) -> bool:
@@ -88,8 +88,8 @@ class Network:
     >>> run = net.train(x, y, steps=50, batch=50, lr=0.5, clip=1.0, sigma=1.0, seed=1)
     >>> run.epsilon(delta=1e-5) > 0 and net.evaluate(x, y)["accuracy"] > 0.7
     True
-    >>> found = net.audit(x, y, clip=1.0, sigma=1.0, trace="exact", eta=True)
-    >>> bool(0 < (found.records["eta"] ** 2).max() <= 10 * found.records["dfil"].max())
+    >>> result = net.audit(x, y, clip=1.0, sigma=1.0, trace="exact", eta=True)
+    >>> bool(0 < (result.records["eta"] ** 2).max() <= 10 * result.records["dfil"].max())
     True
     """
 
@@ -170,8 +170,8 @@ class Network:
     @property
     def spec(self) -> dict[str, Any]:
         """The description."""
-        found: dict[str, Any] = json.loads(self._native.spec())
-        return found
+        result: dict[str, Any] = json.loads(self._native.spec())
+        return result
 
     @property
     def parameters(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -316,16 +316,11 @@ class Network:
         Training
             The run: document, page, every step, and with ``track`` what every record has given away.
         """
-        if adam and momentum != 0.9:
-            raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+        how = _requests.run(locals())
         data = self._data(x, y)
         request = {
-            "steps": steps, "epochs": epochs, "batch": batch, "lr": lr, "momentum": momentum, "adam": adam,
-            "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
-            "sampling": sampling, "weight_decay": weight_decay, "freeze": freeze, "freeze_smallest": freeze_smallest,
-            "track": _tracked(track), "probes": probes, "label": label, "seed": seed, "rate": rate,
-            "not_private_noise_from_seed": not_private_noise_from_seed, "filter_epsilon": filter_epsilon, "redact": redact,
-            "density": density, "perturb": perturb,
+            "run": how, "batch": batch, "sampling": sampling, "label": label, "freeze": freeze,
+            "freeze_smallest": freeze_smallest, "density": density, "perturb": perturb,
             "public_training": {
                 "epochs": public_epochs, "steps": public_steps, "batch": public_batch, "lr": public_lr,
                 "optimizer": public_optimizer, "weight_decay": public_weight_decay,
@@ -336,14 +331,14 @@ class Network:
             },
             **_budgets(filter_budgets),
         }
-        given = None
+        source = None
         if public is not None:
             if not isinstance(public, tuple | list) or len(public) != 2:
                 raise OptionError("public: expected a pair of arrays, the records and their labels")
-            given = self._data(*public, name="public")
+            source = self._data(*public, name="public")
         with _progress.shown(progress) as callback:
             weights = None if pretrain is None else _weights(pretrain)
-            outcome = self._native.train(request, data, weights, callback, given)
+            outcome = self._native.train(request, data, weights, callback, source)
         run = Training(outcome, float(batch) / len(data[1]) if rate is None else float(rate))._kept(out)
         # A second run starts from what the first gave away: its document alone would promise too much.
         again = self._training is not None and pretrain is None
@@ -434,8 +429,8 @@ class Network:
         target, names = encoding["target"]["name"], encoding["id"]
 
         def rows(data: Any, labels: Any, name: str) -> tuple[_native.Table | None, list[str]]:
-            found = read(data, labels, target=target, id=names, need_target=False, name=name)
-            return found.table, list(found.files)
+            result = read(data, labels, target=target, id=names, need_target=False, name=name)
+            return result.table, list(result.files)
 
         chosen = None if records is None else _chosen(records, int(encoding["rows_training"]))
         with _progress.shown(progress) as callback:
@@ -445,21 +440,14 @@ class Network:
         return NetAudit(outcome, (int(self.spec["input"][0]),))._kept(out)
 
 
-def _tracked(track: Any) -> Any:
-    """Of which records accounts are kept."""
-    if isinstance(track, bool):
-        return "panel" if track else None
-    return track
-
-
 def _budgets(budgets: Any) -> dict[str, Any]:
     """What each record may spend: a file, or numbers."""
     if budgets is None or isinstance(budgets, (str, os.PathLike)):
         return {"filter_budgets": budgets}
-    found = np.asarray(budgets)
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
-        raise OptionError(f"filter_budgets: shape {found.shape} of {found.dtype}: expected a positive number a record")
-    return {"budgets": [float(b) for b in found]}
+    result = np.asarray(budgets)
+    if result.ndim != 1 or result.dtype.kind not in "iuf":
+        raise OptionError(f"filter_budgets: shape {result.shape} of {result.dtype}: expected a positive number a record")
+    return {"budgets": [float(b) for b in result]}
 
 
 def _signal(plis: bool | str | None) -> str | None:
@@ -488,10 +476,10 @@ def _chosen(records: Any, n: int) -> list[int]:
     if records is None:
         return list(range(n))
     if isinstance(records, (list, tuple, range)) or getattr(records, "ndim", 0) == 1:
-        found = [whole("records", r, 0, n - 1) for r in records]
-        if not found:
+        result = [whole("records", r, 0, n - 1) for r in records]
+        if not result:
             raise OptionError("records: none are named: expected at least one, or None for all")
-        return found
+        return result
     return list(range(min(whole("records", records, 1), n)))
 
 

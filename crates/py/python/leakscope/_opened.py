@@ -121,32 +121,32 @@ def checked(
 ) -> Opened:
     """Columns with the encoding that has them, compared with what the model sees."""
     used = [name for name in names if any(c.source == name for c in columns)]
-    found = Opened(list(columns), fills, "drop-first", used)
+    result = Opened(list(columns), fills, "drop-first", used)
     numbers = [c.source for c in columns if isinstance(c, Number)]
-    if len(set(numbers)) < len(numbers) or set(numbers) & set(found.categories):
+    if len(set(numbers)) < len(numbers) or set(numbers) & set(result.categories):
         raise Unopened("a column that is used twice")
     if not used:
         raise Unopened("no column of the frame")
-    found.one_hot = _one_hot(found, x)
-    rebuilt = found.matrix(x)
+    result.one_hot = _one_hot(result, x)
+    rebuilt = result.matrix(x)
     if rebuilt.shape != seen.shape or not np.allclose(rebuilt, seen, rtol=SAME, atol=SAME * max(1.0, np.abs(seen).max())):
         raise Unopened("a step whose columns could not be followed")
     found.filled = any(_missing(v) for source in set(found.fills) & set(used) for v in _raw(x, source).tolist())
     for c in columns:
         if isinstance(c, Number):
-            values = found.values(x, c.source)
+            values = result.values(x, c.source)
             mean, deviation = values.mean(), values.std()
             if abs(c.centre - mean) <= 1e-9 * max(abs(mean), deviation) and abs(c.scale - (deviation or 1.0)) <= 1e-9 * c.scale:
-                found.own.add(c.source)
-    return found
+                result.own.add(c.source)
+    return result
 
 
-def _one_hot(found: Opened, x: Any) -> str:
+def _one_hot(result: Opened, x: Any) -> str:
     """Which levels have a column: the same for all categories."""
     kinds = set()
-    for source in found.categories:
-        there = sorted(set(found.values(x, source).tolist()))
-        have = [c.level for c in found.columns if isinstance(c, Indicator) and c.source == source]
+    for source in result.categories:
+        there = sorted(set(result.values(x, source).tolist()))
+        have = [c.level for c in result.columns if isinstance(c, Indicator) and c.source == source]
         if sorted(have) == there and len(set(have)) == len(have):
             kinds.add("full")
         elif sorted(have) == there[1:]:

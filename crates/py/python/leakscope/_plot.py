@@ -77,19 +77,19 @@ class Plots:
 
     def utility(self, ax: Any = None) -> Any:
         """What noise costs: the expected score against σ, with the score without noise and that of a model without columns."""
-        found = self._needs("utility", _utility)
+        result = self._needs("utility", _utility)
         # points of an attack are pairs
-        points = [(p["sigma"], p["value"]) if isinstance(p, dict) else tuple(p) for p in found["points"]]
+        points = [(p["sigma"], p["value"]) if isinstance(p, dict) else tuple(p) for p in result["points"]]
         ax = _axes(ax)
         ax.plot(*zip(*points), color=_COLOURS[0], label="with noise")
         for name, colour in (("without_noise", _COLOURS[2]), ("constant_model", _COLOURS[6])):
-            ax.axhline(found[name], color=colour, linestyle="--", label=name.replace("_", " "))
+            ax.axhline(result[name], color=colour, linestyle="--", label=name.replace("_", " "))
         sigma = self._result.document.get("sigma")
         if isinstance(sigma, float):
             ax.axvline(sigma, color=_COLOURS[1], linestyle=":", label="chosen noise")
         ax.set_xscale("log")
         ax.legend()
-        return _named(ax, "standard deviation σ of the noise", found["metric"].replace("-", " "))
+        return _named(ax, "standard deviation σ of the noise", result["metric"].replace("-", " "))
 
     def attacks(self, ax: Any = None) -> Any:
         """Share of records that each attacker guesses right against σ, with 95% intervals, over a guess without the model."""
@@ -116,9 +116,9 @@ class Plots:
         names = [f["id"] for f in figures]
         if id is not None and id not in names:
             raise OptionError(f"id={id!r}: this result has {', '.join(map(repr, names))}")
-        found = figures[0 if id is None else names.index(id)]
+        result = figures[0 if id is None else names.index(id)]
         ax = _axes(ax)
-        for i, series in enumerate(found["series"]):
+        for i, series in enumerate(result["series"]):
             # y is absent where a curve has no bound
             points = [p for p in series["points"] if p["y"] is not None]
             style = {"bound": "-", "measured": "--", "observed": ":"}[series["claim"]]
@@ -128,15 +128,15 @@ class Plots:
             spread = [p for p in points if p.get("interval")]
             if spread:
                 ax.vlines([p["x"] for p in spread], *zip(*(p["interval"] for p in spread)), color=colour)
-        for level in found.get("levels", []):
+        for level in result.get("levels", []):
             ax.axhline(level["value"], color=_COLOURS[6], linestyle="--", label=level["name"])
-        if found.get("chosen") is not None:
-            ax.axvline(found["chosen"], color=_COLOURS[6], linestyle=":")
-        ax.set_xscale("log" if found["x"]["log"] else "linear")
-        ax.set_yscale("log" if found["y"]["log"] else "linear")
+        if result.get("chosen") is not None:
+            ax.axvline(result["chosen"], color=_COLOURS[6], linestyle=":")
+        ax.set_xscale("log" if result["x"]["log"] else "linear")
+        ax.set_yscale("log" if result["y"]["log"] else "linear")
         ax.legend()
-        ax.set_title(found["title"])
-        return _named(ax, found["x"]["title"], found["y"]["title"])
+        ax.set_title(result["title"])
+        return _named(ax, result["x"]["title"], result["y"]["title"])
 
     def dfil(self, ax: Any = None) -> Any:
         """dFIL that records have given away over a training run: the median of those followed, and what nine in ten lie below."""
@@ -195,8 +195,8 @@ def _groups(d: dict[str, Any]) -> Any:
 
 
 def _utility(d: dict[str, Any]) -> Any:
-    found = d.get("utility") or (d.get("data") or {}).get("utility")
-    return found if found and found.get("points") else None
+    result = d.get("utility") or (d.get("data") or {}).get("utility")
+    return result if result and result.get("points") else None
 
 
 def _attacks(d: dict[str, Any]) -> Any:

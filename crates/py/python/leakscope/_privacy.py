@@ -61,20 +61,20 @@ _OF_TEXT = ("delimiter", "na", "decimal", "text_encoding", "header", "columns")
 
 
 def _over_data(
-    function: Callable[..., Any], asked: Mapping[str, Any], lone: bool = False
+    function: Callable[..., Any], options: Mapping[str, Any], lone: bool = False
 ) -> tuple[Data | None, Data | None, dict[str, Any] | None, dict[str, Any] | None]:
     """The table of a call that may look at one, its rows to test on, and its request: of a model, or of the table alone."""
-    if asked["data"] is None:
-        for name in _requests.said(function, asked, _requests.OF_A_TABLE):
+    if options["data"] is None:
+        for name in _requests.settings(function, options, _requests.OF_A_TABLE):
             raise OptionError(f"{name}: it belongs to a table: give one as the first argument")
         return None, None, None, None
-    given = _requests.opened(asked["data"], asked["y"], asked, need_target=not lone)
+    source = _requests.opened(options["data"], options["y"], options, need_target=not lone)
     if lone:
-        for name in _requests.said(function, asked, (n for n in _requests.OF_A_TABLE if n not in _OF_TEXT)):
+        for name in _requests.settings(function, options, (n for n in _requests.OF_A_TABLE if n not in _OF_TEXT)):
             raise OptionError(f"{name}: no model is fitted where mechanism says what is released")
-        return given, None, None, _requests.reading(given.files, asked)
-    rows = other(asked["test"], given, asked["columns"], "test", True)
-    return given, rows, _requests.table(given, asked, rows), None
+        return source, None, None, _requests.reading(source.files, options)
+    rows = other(options["test"], source, options["columns"], "test", True)
+    return source, rows, _requests.table(source, options, rows), None
 
 
 @documented(candidates="Number of values that the secret can take, all equally likely; several for a curve over ε.",
@@ -179,11 +179,11 @@ def bound(
     >>> 0.3 < result.success < 0.4
     True
     """
-    asked = dict(locals())
+    options = dict(locals())
     # A prior is counted from a column alone: no model, no target.
     lone = mechanism is not None and target is None and y is None
-    given, rows, table, column = _over_data(bound, asked, lone)
-    made = _requests.of_targets(asked, given)
+    source, rows, table, column = _over_data(bound, options, lone)
+    made = _requests.of_targets(options, source)
     if made is not None and table is not None:
         table["noise"] = made
     request = {
@@ -194,8 +194,8 @@ def bound(
         "noise_vectors": noise_vectors, "eta": eta, "prior_sd": prior_sd, "delta": delta, "trials": trials, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.bound(request, native(given), native(rows), callback, _machines.asked(data=given, test=rows))
-    return Bound(outcome, given)._kept(out)
+        outcome = _native.bound(request, native(source), native(rows), callback, _machines.of_question(data=source, test=rows))
+    return Bound(outcome, source)._kept(out)
 
 
 def _attacks(attacks: Any) -> list[Any] | None:
@@ -303,10 +303,10 @@ def calibrate(
     >>> bool(leakscope.audit(X, y, sigma=noise.sigma, l2=0.01).records["eta"].max() <= 0.5)
     True
     """
-    asked = dict(locals())
-    given, rows, table, _ = _over_data(calibrate, asked)
-    public = None if given is None else other(shape_from, given, columns, "shape_from", True)
-    shaped = _requests.shaped(asked, public) if _requests.is_shaped(asked) else None
+    options = dict(locals())
+    source, rows, table, _ = _over_data(calibrate, options)
+    public = None if source is None else other(shape_from, source, columns, "shape_from", True)
+    shaped = _requests.shaped(options, public) if _requests.is_shaped(options) else None
     request = {
         "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr, "success": success,
         "candidates": candidates, "prior": listed(prior), "encoding": encoding,
@@ -315,5 +315,5 @@ def calibrate(
         "secret": secret, "bins": bins, "over": over, "seed": seed,
     }
     with _progress.shown(progress) as callback:
-        outcome = _native.calibrate(request, native(given), native(rows), native(public), callback)
-    return Calibration(outcome, given)._kept(out)
+        outcome = _native.calibrate(request, native(source), native(rows), native(public), callback)
+    return Calibration(outcome, source)._kept(out)

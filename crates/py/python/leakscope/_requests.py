@@ -43,10 +43,10 @@ def pairs(name: str, value: Any) -> list[tuple[str, Any]]:
 
 def pair(name: str, value: Any) -> tuple[str, Any] | None:
     """A mapping of one attribute to a value."""
-    found = pairs(name, value)
-    if len(found) > 1:
+    result = pairs(name, value)
+    if len(result) > 1:
         raise OptionError(f"{name}={value!r}: expected one attribute")
-    return found[0] if found else None
+    return result[0] if result else None
 
 
 def secret(label: Any) -> bool:
@@ -56,40 +56,40 @@ def secret(label: Any) -> bool:
     return bool(label == "secret")
 
 
-def said(function: Callable[..., Any], asked: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def settings(function: Callable[..., Any], options: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Those of some keywords that are not at their defaults."""
     parameters = inspect.signature(function).parameters
 
     def is_default(name: str) -> bool:
-        value, default = asked[name], parameters[name].default
+        value, default = options[name], parameters[name].default
         if default is None or isinstance(default, bool):
             return value is default
         if isinstance(default, tuple):
             return value is None or not listed(value)
         return isinstance(value, (str, int, float)) and bool(value == default)
 
-    return [name for name in names if name in asked and not is_default(name)]
+    return [name for name in names if name in options and not is_default(name)]
 
 
-def opened(data: Any, y: Any, asked: Mapping[str, Any], need_target: bool = True) -> Data:
+def opened(data: Any, y: Any, options: Mapping[str, Any], need_target: bool = True) -> Data:
     """The table of a call; ``asked`` are its keywords."""
     if is_estimator(data):
         raise OptionError("data: a fitted estimator, and this fits a model of its own: give the data alone (leakscope.audit takes "
                           "estimators)")
-    drop = [str(d) for d in listed(asked["drop"])]
-    return read(data, y, target=asked["target"], group=asked["group"], id=asked["id"], weights=asked["weights"],
-                columns=asked["columns"], drop=drop, need_target=need_target)
+    drop = [str(d) for d in listed(options["drop"])]
+    return read(data, y, target=options["target"], group=options["group"], id=options["id"], weights=options["weights"],
+                columns=options["columns"], drop=drop, need_target=need_target)
 
 
-def other(rows: Any, given: Data, columns: Sequence[str] | None, name: str, need_target: bool) -> Data | None:
+def other(rows: Any, source: Data, columns: Sequence[str] | None, name: str, need_target: bool) -> Data | None:
     """A second table of the same layout: files, a frame, an array, or a pair with its target."""
     if rows is None:
         return None
     is_pair = isinstance(rows, tuple) and len(rows) == 2 and not isinstance(rows[0], (str, os.PathLike))
     x, y = rows if is_pair else (rows, None)
-    if need_target and y is None and not _has_target(x, given):
-        raise DataError(f"{name}: give a pair of rows and targets, or a table that holds `{given.target}`")
-    return read(x, y, columns=columns, name=name, like=given)
+    if need_target and y is None and not _has_target(x, source):
+        raise DataError(f"{name}: give a pair of rows and targets, or a table that holds `{source.target}`")
+    return read(x, y, columns=columns, name=name, like=source)
 
 
 def native(rows: Data | None) -> _native.Table | None:
@@ -97,23 +97,23 @@ def native(rows: Data | None) -> _native.Table | None:
     return None if rows is None else rows.table
 
 
-def _has_target(x: Any, given: Data) -> bool:
+def _has_target(x: Any, source: Data) -> bool:
     names = getattr(x, "column_names", getattr(x, "columns", []))
-    return is_files(x) or (is_frame(x) and given.target in [str(c) for c in names])
+    return is_files(x) or (is_frame(x) and source.target in [str(c) for c in names])
 
 
-def reading(files: Sequence[str], asked: Mapping[str, Any]) -> dict[str, Any]:
+def reading(files: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     """How files are read."""
-    delimiter = asked.get("delimiter")
+    delimiter = options.get("delimiter")
     if delimiter is not None and not isinstance(delimiter, str):
         raise OptionError(f"delimiter={delimiter!r}: expected one character, or 'tab'")
     return {
         "paths": list(files),
         "delimiter": None if delimiter is None else _native.delimiter(delimiter),
-        "na": listed(asked.get("na")),
-        "encoding": asked["text_encoding"] if "text_encoding" in asked else asked["encoding"],
-        "decimal": _decimal(asked["decimal"]),
-        "no_header": _no_header(asked["header"]),
+        "na": listed(options.get("na")),
+        "encoding": options["text_encoding"] if "text_encoding" in options else options["encoding"],
+        "decimal": _decimal(options["decimal"]),
+        "no_header": _no_header(options["header"]),
     }
 
 
@@ -129,9 +129,9 @@ def _no_header(header: Any) -> bool:
     return not header
 
 
-def public(asked: Mapping[str, Any]) -> dict[str, Any]:
+def public(options: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of the columns without looking at the data."""
-    schema, levels = asked["schema"], asked["levels"]
+    schema, levels = options["schema"], options["levels"]
     if schema is not None and not isinstance(schema, Mapping):
         schema = json.loads(_native.schema(schema))
     if levels is not None and not isinstance(levels, Mapping):
@@ -142,10 +142,10 @@ def public(asked: Mapping[str, Any]) -> dict[str, Any]:
             raise OptionError(f"levels={str(levels)!r}: {e}: expected a mapping of columns to levels, or a JSON file of one") from e
     return {
         "schema": None if schema is None else dict(schema),
-        "bounds": [(name, _range(name, value)) for name, value in pairs("bounds", asked["bounds"])],
+        "bounds": [(name, _range(name, value)) for name, value in pairs("bounds", options["bounds"])],
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
-        "clip_to_bounds": asked["clip_to_bounds"],
-        "scales": list(asked.get("scales", ())),
+        "clip_to_bounds": options["clip_to_bounds"],
+        "scales": list(options.get("scales", ())),
     }
 
 
@@ -161,145 +161,167 @@ def _range(name: str, value: Any) -> Any:
     return edges
 
 
-def table(given: Data, asked: Mapping[str, Any], test: Data | None = None) -> dict[str, Any]:
+def table(source: Data, options: Mapping[str, Any], test: Data | None = None) -> dict[str, Any]:
     """The request of a table and its model."""
     return {
-        "read": reading(given.files, asked),
+        "read": reading(source.files, options),
         "roles": {
-            "target": given.target or "",
-            "id": given.id,
-            "group": given.group,
-            "weights": given.weights,
-            "drop": [*map(str, listed(asked["drop"])), *given.drop],
-            "categorical": listed(asked["categorical"]),
+            "target": source.target or "",
+            "id": source.id,
+            "group": source.group,
+            "weights": source.weights,
+            "drop": [*map(str, listed(options["drop"])), *source.drop],
+            "categorical": listed(options["categorical"]),
         },
-        "one_hot": asked["one_hot"],
-        "scale": asked["scale"],
-        "pca": asked["pca"],
-        "missing": asked["missing"],
-        "positive": None if asked["positive"] is None else level(asked["positive"]),
-        "public": public(asked),
-        "min_level_count": asked["min_level_count"],
-        "family": _family(asked),
-        **({"max_classes": asked["max_classes"]} if "max_classes" in asked else {}),
-        "l2": asked["l2"],
-        "intercept": asked["fit_intercept"],
-        "intercept_share": asked.get("intercept_share", 0.0),
-        "read_off_elsewhere": asked.get("read_off_elsewhere", False),
-        "label_secret": secret(asked["label"]),
-        "test": reading(test.files, asked) if test is not None and test.files else None,
-        "holdout": asked.get("holdout"),
-        "seed": asked.get("seed"),
-        "redact": asked.get("redact", False),
+        "one_hot": options["one_hot"],
+        "scale": options["scale"],
+        "pca": options["pca"],
+        "missing": options["missing"],
+        "positive": None if options["positive"] is None else level(options["positive"]),
+        "public": public(options),
+        "min_level_count": options["min_level_count"],
+        "family": _family(options),
+        **({"max_classes": options["max_classes"]} if "max_classes" in options else {}),
+        "l2": options["l2"],
+        "intercept": options["fit_intercept"],
+        "intercept_share": options.get("intercept_share", 0.0),
+        "read_off_elsewhere": options.get("read_off_elsewhere", False),
+        "label_secret": secret(options["label"]),
+        "test": reading(test.files, options) if test is not None and test.files else None,
+        "holdout": options.get("holdout"),
+        "seed": options.get("seed"),
+        "redact": options.get("redact", False),
     }
 
 
-def _family(asked: Mapping[str, Any]) -> Any:
+def _family(options: Mapping[str, Any]) -> Any:
     """The model as it is written: with its power or its threshold, where it has one."""
-    model, given = asked["model"], None
+    model, number = options["model"], None
     for name, owner in (("power", "tweedie"), ("huber_threshold", "huber")):
-        value = asked.get(name)
+        value = options.get(name)
         if value is None:
             continue
         if model != owner:
             raise OptionError(f"{name}={value!r}: it belongs to model={owner!r}, and the model is {model!r}")
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise OptionError(f"{name}={value!r}: expected a number")
-        given = float(value)
-        if name == "power" and not 1 <= given <= 2:
+        number = float(value)
+        if name == "power" and not 1 <= number <= 2:
             raise OptionError(f"power={value!r}: expected a number from 1 to 2 (0 is model='linear'; above 2 the loss is not convex)")
-        if name == "huber_threshold" and not (given > 0 and math.isfinite(given)):
+        if name == "huber_threshold" and not (number > 0 and math.isfinite(number)):
             raise OptionError(f"huber_threshold={value!r}: expected a positive number, in the unit of the target")
-    return model if given is None else f"{model}({given!r})"
+    return model if number is None else f"{model}({number!r})"
 
 
-def _noise_names(asked: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _noise_names(options: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """The one of several ways to say how much noise; none, where nothing is said."""
-    given = [name for name in names if asked[name] is not None]
-    if len(given) > 1:
-        raise OptionError(f"{given[1]}: {given[0]} says how much noise already: give one of the two")
-    if asked["statistic"] != "max" and given != ["target_eta"]:
-        raise OptionError(f"statistic={asked['statistic']!r}: it belongs to target_eta, which is not given")
-    return given[0] if given else None
+    present = [name for name in names if options[name] is not None]
+    if len(present) > 1:
+        raise OptionError(f"{present[1]}: {present[0]} says how much noise already: give one of the two")
+    if options["statistic"] != "max" and present != ["target_eta"]:
+        raise OptionError(f"statistic={options['statistic']!r}: it belongs to target_eta, which is not given")
+    return present[0] if present else None
 
 
-def noise(asked: Mapping[str, Any], shape_from: Data | None = None) -> Any:
+def noise(options: Mapping[str, Any], shape_from: Data | None = None) -> Any:
     """The noise of an audit."""
-    if is_shaped(asked):
-        return {"shaped": shaped(asked, shape_from)}
-    match _noise_names(asked, ("sigma", "target_eta", "target_sd")):
+    if is_shaped(options):
+        return {"shaped": shaped(options, shape_from)}
+    match _noise_names(options, ("sigma", "target_eta", "target_sd")):
         case "sigma":
-            return {"given": asked["sigma"]}
+            return {"given": options["sigma"]}
         case "target_eta":
-            return {"target-eta": {"eta": asked["target_eta"], "statistic": asked["statistic"]}}
+            return {"target-eta": {"eta": options["target_eta"], "statistic": options["statistic"]}}
         case "target_sd":
-            found = pair("target_sd", asked["target_sd"])
-            if found is None:
+            result = pair("target_sd", options["target_sd"])
+            if result is None:
                 raise OptionError("target_sd={}: expected an attribute and a value, such as {'age': 5}")
-            return {"target-sd": {"attribute": found[0], "sd": found[1]}}
+            return {"target-sd": {"attribute": result[0], "sd": result[1]}}
         case _:
             return "default"
 
 
-def is_shaped(asked: Mapping[str, Any]) -> bool:
+def is_shaped(options: Mapping[str, Any]) -> bool:
     """Whether the noise has a shape, protects attributes or has several targets."""
-    targets = (asked["target_eta"] is not None) + len(pairs("target_sd", asked["target_sd"]))
-    return asked["noise_shape"] != "isotropic" or bool(listed(asked["protect"])) or targets > 1 or asked["shape_from"] is not None
+    targets = (options["target_eta"] is not None) + len(pairs("target_sd", options["target_sd"]))
+    return options["noise_shape"] != "isotropic" or bool(listed(options["protect"])) or targets > 1 or options["shape_from"] is not None
 
 
-def shaped(asked: Mapping[str, Any], shape_from: Data | None) -> dict[str, Any]:
+def shaped(options: Mapping[str, Any], shape_from: Data | None) -> dict[str, Any]:
     """The options of noise that is made for its targets; a table in memory goes to the native side by itself."""
-    if asked["sigma"] is not None:
+    if options["sigma"] is not None:
         raise OptionError("sigma: noise with a shape has no σ: say what it must achieve with target_eta or target_sd, or take "
                           "noise_shape='isotropic'")
-    if asked["statistic"] != "max":
-        raise OptionError(f"statistic={asked['statistic']!r}: a target of noise with a shape is for every record: leave it out")
+    if options["statistic"] != "max":
+        raise OptionError(f"statistic={options['statistic']!r}: a target of noise with a shape is for every record: leave it out")
     return {
-        "shape": asked["noise_shape"],
-        "protect": listed(asked["protect"]),
-        "target_eta": asked["target_eta"],
-        "target_sd": pairs("target_sd", asked["target_sd"]),
-        "shape_budget": asked["shape_budget"],
-        "shape_from": None if shape_from is None else reading(shape_from.files, asked),
-        "gap": asked["gap"],
+        "shape": options["noise_shape"],
+        "protect": listed(options["protect"]),
+        "target_eta": options["target_eta"],
+        "target_sd": pairs("target_sd", options["target_sd"]),
+        "shape_budget": options["shape_budget"],
+        "shape_from": None if shape_from is None else reading(shape_from.files, options),
+        "gap": options["gap"],
     }
 
 
-def of_targets(asked: Mapping[str, Any], given: Data | None) -> Any:
+def of_targets(options: Mapping[str, Any], source: Data | None) -> Any:
     """Noise that is made for targets, where any are said: for functions that look at many scales."""
-    targets = asked["target_eta"] is not None or bool(pairs("target_sd", asked["target_sd"]))
-    if not (targets or is_shaped(asked)):
+    targets = options["target_eta"] is not None or bool(pairs("target_sd", options["target_sd"]))
+    if not (targets or is_shaped(options)):
         return None
-    return {"shaped": shaped({**asked, "sigma": None, "statistic": "max"}, public_shape(asked, given))}
+    return {"shaped": shaped({**options, "sigma": None, "statistic": "max"}, public_shape(options, source))}
 
 
-def public_shape(asked: Mapping[str, Any], given: Data | None) -> Data | None:
+def public_shape(options: Mapping[str, Any], source: Data | None) -> Data | None:
     """The public table of a shape, in files."""
-    if asked["shape_from"] is None or given is None:
+    if options["shape_from"] is None or source is None:
         return None
-    found = other(asked["shape_from"], given, asked["columns"], "shape_from", True)
-    if found is not None and not found.files:
+    result = other(options["shape_from"], source, options["columns"], "shape_from", True)
+    if result is not None and not result.files:
         raise OptionError("shape_from: expected names of files here")
-    return found
+    return result
 
 
-def amount(asked: Mapping[str, Any], given: Data | None = None) -> dict[str, Any]:
+def amount(options: Mapping[str, Any], source: Data | None = None) -> dict[str, Any]:
     """The noise of a release, which must be said."""
-    if "noise_shape" in asked and (is_shaped(asked) or asked["target_sd"]):
-        return {"shaped": shaped(asked, public_shape(asked, given))}
-    match _noise_names(asked, ("sigma", "target_eta")):
+    if "noise_shape" in options and (is_shaped(options) or options["target_sd"]):
+        return {"shaped": shaped(options, public_shape(options, source))}
+    match _noise_names(options, ("sigma", "target_eta")):
         case "sigma":
-            return {"sigma": asked["sigma"]}
+            return {"sigma": options["sigma"]}
         case "target_eta":
-            return {"target-eta": [asked["target_eta"], asked["statistic"]]}
+            return {"target-eta": [options["target_eta"], options["statistic"]]}
         case _:
             raise OptionError("sigma: how much noise? give sigma or target_eta")
 
 
 def steps(values: Any) -> list[dict[str, Any]]:
     """Kinds of release."""
-    found = [values] if isinstance(values, Mapping) else listed(values)
-    for one in found:
+    result = [values] if isinstance(values, Mapping) else listed(values)
+    for one in result:
         if not isinstance(one, Mapping):
             raise OptionError(f"step={one!r}: expected a mapping, such as dict(sigma=1, rate=0.01, steps=1000)")
-    return [dict(one) for one in found]
+    return [dict(one) for one in result]
+
+
+#: keywords of every training run, of a network or of a language model
+_RUN = ("epochs", "steps", "rate", "lr", "momentum", "adam", "epsilon", "delta", "weight_decay", "probes", "filter_epsilon",
+        "checkpoint_every", "resume", "seed", "not_private_noise_from_seed", "redact", "precision", "device")
+
+
+def release(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Clip and noise of a gradient step."""
+    return {name: options[name] for name in ("clip", "clip_kind", "sigma")}
+
+
+def run(options: Mapping[str, Any]) -> dict[str, Any]:
+    """How a training run goes."""
+    if options["adam"] and options["momentum"] != 0.9:
+        raise OptionError("momentum: it belongs to SGD: leave it out, or adam")
+    track = options["track"]
+    return {
+        **{name: options[name] for name in _RUN if name in options},
+        "release": release(options),
+        "track": ("panel" if track else None) if isinstance(track, bool) else track,
+    }

@@ -35,7 +35,7 @@ class _Kept:
     files: list[Path]
     frames: dict[str, _native.ResultTable]
     plis: bytes | None
-    found: bytes | None = None
+    images: bytes | None = None
     numbers: list[int] = field(default_factory=list)
 
     def json(self) -> str:
@@ -54,7 +54,7 @@ class _Kept:
         return self.plis
 
     def reconstructions(self) -> bytes | None:
-        return self.found
+        return self.images
 
     def attacked(self) -> list[int]:
         return self.numbers
@@ -87,9 +87,9 @@ class Result:
     #: the table with a row for every record
     _RECORDS = "records"
 
-    def __init__(self, outcome: _native.Outcome | _Kept, given: Data | None = None) -> None:
+    def __init__(self, outcome: _native.Outcome | _Kept, source: Data | None = None) -> None:
         self._outcome = outcome
-        self._given = given
+        self._source = source
 
     def to_json(self) -> str:
         """The document as text: what the command line prints as JSON."""
@@ -98,8 +98,8 @@ class Result:
     @cached_property
     def document(self) -> dict[str, Any]:
         """Everything by name: numbers, texts, lists."""
-        found: dict[str, Any] = json.loads(self.to_json())
-        return found
+        result: dict[str, Any] = json.loads(self.to_json())
+        return result
 
     def __getitem__(self, name: str) -> Any:
         return self.document[name]
@@ -111,11 +111,11 @@ class Result:
 
     def table(self, name: str = "records") -> _native.ResultTable:
         """A table by name, for anything that reads Arrow: it has ``__arrow_c_stream__``."""
-        found = self._outcome.table(name)
-        if found is None:
+        result = self._outcome.table(name)
+        if result is None:
             tables = ", ".join(map(repr, self._outcome.tables())) or "no tables"
             raise LeakscopeError(f"name={name!r}: this result has {tables}")
-        return found
+        return result
 
     def summary(self, width: int = 80) -> str:
         """A screenful of text, as the command line prints it."""
@@ -160,7 +160,7 @@ class Result:
             tables = {name: outcome.table(name) for name in outcome.tables()}
             outcome = _Kept(outcome.json(), outcome.page(), outcome.summary(80), outcome.written(), tables, outcome.maps(),
                             outcome.reconstructions(), outcome.attacked())
-        return {"_outcome": outcome, "_given": None if self._given is None else replace(self._given, table=None)}
+        return {"_outcome": outcome, "_source": None if self._source is None else replace(self._source, table=None)}
 
     def __repr__(self) -> str:
         return f"<leakscope.{type(self).__name__}\n{self.summary()}>"
@@ -179,20 +179,20 @@ class Result:
 
     @property
     def _kind(self) -> str:
-        return self._given.kind if self._given else "numpy"
+        return self._source.kind if self._source else "numpy"
 
     def _rows(self, name: str, by_position: bool = True) -> Any:
         """A table with a row for every record of the caller's table, named as the caller's."""
         table = self._outcome.table(name)
         if table is None:
             return None
-        given = self._given or Data(None, [], "numpy")
-        named = given.id is not None and not given.id_is_index
-        if frame_kind(given.kind) != "pandas":
-            return frame(given.kind, table)
+        source = self._source or Data(None, [], "numpy")
+        named = source.id is not None and not source.id_is_index
+        if frame_kind(source.kind) != "pandas":
+            return frame(source.kind, table)
         positions = np.frombuffer(table.positions(), dtype=np.int64)
-        index = given.index.take(positions) if by_position and given.index is not None else positions
-        return frame(given.kind, table if named else table.without(str(table.id())), index)
+        index = source.index.take(positions) if by_position and source.index is not None else positions
+        return frame(source.kind, table if named else table.without(str(table.id())), index)
 
     def _listed(self, name: str) -> Any:
         """A table with a row for every item of the document."""
@@ -264,8 +264,8 @@ class Audit(Result):
     @property
     def distance(self) -> dict[str, Any] | None:
         """How far a model that was trained elsewhere is from the minimiser on these data; ``None`` for one fitted here."""
-        found: dict[str, Any] | None = self.document["model"].get("distance")
-        return found
+        result: dict[str, Any] | None = self.document["model"].get("distance")
+        return result
 
     @property
     def warnings(self) -> list[str]:

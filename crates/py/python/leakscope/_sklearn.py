@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ._native import DataError, OptionError
-from ._requests import said
+from ._requests import settings
 from ._opened import Opened, Unopened, opened
 from ._sklearn_refusals import advice, one_against_the_others
 from ._sklearn_stand_ins import ActiveColumns, stand_in
@@ -46,7 +46,7 @@ SUPPORTED = ("Ridge, RidgeCV, RidgeClassifier, LinearRegression, LogisticRegress
 class Translated:
     """An estimator in the terms of an audit."""
 
-    given: Data
+    source: Data
     coefficients: list[tuple[str, float]]
     #: keywords of the audit that follow from it
     keywords: dict[str, Any]
@@ -68,11 +68,11 @@ _ITS_OWN = ("model", "power", "huber_threshold", "l2", "scale", "one_hot", "pca"
             "coefficients", "schema", "bounds", "levels", "clip_to_bounds", "min_level_count", "max_classes")
 
 
-def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+def translated(estimator: Any, x: Any, y: Any, options: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
     """The table, the keywords and the coefficients of a fitted estimator; ``asked`` are the keywords of the call."""
-    for name in said(audit, asked, _ITS_OWN):
+    for name in settings(audit, options, _ITS_OWN):
         raise OptionError(f"{name}: the estimator says it already: leave it out")
-    weights, columns, group, id = (asked[name] for name in ("weights", "columns", "group", "id"))
+    weights, columns, group, id = (options[name] for name in ("weights", "columns", "group", "id"))
     if x is None or y is None:
         raise DataError("audit(estimator, X, y): give the rows and targets that it was fitted on")
     steps, last = _split(estimator)
@@ -94,8 +94,8 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
         weights = column_of(x, weights, "weights") if isinstance(weights, str) else weights
     elif isinstance(weights, str):
         raise DataError(f"weights={weights!r}: X is an array, whose columns have no names: give a value for each row")
-    for role, given in (("y", y), ("group", group), ("id", id), ("weights", weights)):
-        check_order(given, index, role)
+    for role, entry in (("y", y), ("group", group), ("id", id), ("weights", weights)):
+        check_order(entry, index, role)
     target = _target(y, n)
     model = _model(last, target, weights, n)
     if model.family == "linear" and hasattr(last, "classes_"):
@@ -113,11 +113,11 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
     if model.family == "softmax":
         keywords["max_classes"] = len(last.classes_)
     if inside is None:
-        found = _table(matrix, names, target, kind, index, group, id, model.weights)
+        source = _table(matrix, names, target, kind, index, group, id, model.weights)
     else:
         keywords |= inside.keywords()
         names = inside.names()
-        found = _opened_table(inside, x, target, group, id, model.weights, "X")
+        source = _opened_table(inside, x, target, group, id, model.weights, "X")
     # Coefficients of a softmax model are named by class and column.
     prefixes = [f"{level(c)}: " for c in last.classes_] if model.family == "softmax" else [""]
     constants = np.ravel(last.intercept_) if intercept else [None] * len(prefixes)
@@ -127,27 +127,27 @@ def translated(estimator: Any, x: Any, y: Any, asked: Mapping[str, Any], audit: 
         if constant is not None:
             values.append((prefix + "(intercept)", float(constant)))
 
-    def other(given: Any, name: str, needs_target: bool) -> Data | None:
-        if given is None:
+    def other(entry: Any, name: str, needs_target: bool) -> Data | None:
+        if entry is None:
             return None
-        rows, targets = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        rows, targets = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         if needs_target and targets is None:
             raise DataError(f"{name}: give a pair of rows and targets")
         m = _transformed(steps, last, rows, columns, name)[0]
         t = None if targets is None else _target(targets, m.shape[0])
         if inside is not None:
-            return _opened_table(inside, rows, t, None, None, None, name, found.target)
+            return _opened_table(inside, rows, t, None, None, None, name, source.target)
         return _table(m, names, t, kind, None, None, None, None, name)
 
-    test, score = other(asked["test"], "test", True), other(asked["score"], "score", False)
-    return Translated(found, values, keywords, test, score)
+    test, score = other(options["test"], "test", True), other(options["score"], "score", False)
+    return Translated(source, values, keywords, test, score)
 
 
-def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
+def of_statsmodels(results: Any, options: Mapping[str, Any], audit: Callable[..., Any]) -> Translated:
     """The same for what ``fit`` of statsmodels returns, which holds its own rows and targets."""
     from . import _statsmodels as own
 
-    for name in said(audit, asked, (*_ITS_OWN, "weights", "target", "test", "score")):
+    for name in settings(audit, options, (*_ITS_OWN, "weights", "target", "test", "score")):
         raise OptionError(f"{name}: the results say it already: leave it out")
     family = own.family_of(results)
     weights = own.weights_of(results)
@@ -160,7 +160,7 @@ def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., 
         keywords["positive"] = "1"
         if not np.isin(target, (0.0, 1.0)).all():
             raise OptionError("shares as targets: expected 0 or 1 for each record")
-    group, id = asked["group"], asked["id"]
+    group, id = options["group"], options["id"]
     pair = None
     try:
         pair = own.opened(results, design, names)
@@ -169,17 +169,17 @@ def of_statsmodels(results: Any, asked: Mapping[str, Any], audit: Callable[..., 
         # a term of a formula may centre or bend a column by its own values
         keywords["read_off_elsewhere"] = True
     if pair is None:
-        found = _table(design, names, target, "pandas", None, group, id, weights)
+        result = _table(design, names, target, "pandas", None, group, id, weights)
     else:
         inside, frame = pair
         keywords |= inside.keywords()
         names = inside.names()
         group, id = (column_of(frame, v, role) if isinstance(v, str) else v for v, role in ((group, "group"), (id, "id")))
-        found = _opened_table(inside, frame, target, group, id, weights, "frame")
+        result = _opened_table(inside, frame, target, group, id, weights, "frame")
     values = [(name, float(value)) for name, value in zip(names, coef)]
     if intercept is not None:
         values.append(("(intercept)", intercept))
-    return Translated(found, values, keywords, None, None)
+    return Translated(result, values, keywords, None, None)
 
 
 def _table(
@@ -191,33 +191,33 @@ def _table(
         taken += "_"
     if target is None:
         return read(matrix, columns=names, target=taken, name=name)
-    found = read(matrix, target, target=taken, columns=names, group=group, weights=weights, name=name,
+    result = read(matrix, target, target=taken, columns=names, group=group, weights=weights, name=name,
                  id=id if id is not None or index is None or _counted(index) else np.array([str(i) for i in index]))
-    found.kind, found.index = kind, index
-    found.id_is_index = id is None and found.id is not None
-    return found
+    result.kind, result.index = kind, index
+    result.id_is_index = id is None and result.id is not None
+    return result
 
 
 def _opened_table(
     inside: Opened, x: Any, target: Any, group: Any, id: Any, weights: Any, name: str, taken: str | None = None
 ) -> Data:
     """The caller's frame, as far as the model uses it."""
-    found = inside.table(x, name)
-    table = found.table
+    result = inside.table(x, name)
+    table = result.table
     assert table is not None
     if taken is None:
         taken = "y"
         while taken in table.names():
             taken += "_"
-    found.target = taken
+    result.target = taken
     if target is None:
-        return found
+        return result
     add_column(table, taken, target, len(target))
-    if id is None and found.index is not None and not _counted(found.index):
-        found = with_roles(found, table, group, np.array([str(i) for i in found.index]), weights)
-        found.id_is_index = True
-        return found
-    return with_roles(found, table, group, id, weights)
+    if id is None and result.index is not None and not _counted(result.index):
+        result = with_roles(result, table, group, np.array([str(i) for i in result.index]), weights)
+        result.id_is_index = True
+        return result
+    return with_roles(result, table, group, id, weights)
 
 
 def _counted(index: Any) -> bool:
@@ -297,37 +297,37 @@ def _model(model: Any, target: np.ndarray[Any, Any], weights: Any, n: int) -> _M
     )
     from sklearn.svm import LinearSVC
 
-    given = None
+    source = None
     if weights is not None:
-        given = np.asarray(weights, dtype=np.float64)
-        if given.shape != (n,):
-            raise DataError(f"sample_weight: shape {given.shape}, but there are {n} rows: give one value for each")
+        source = np.asarray(weights, dtype=np.float64)
+        if source.shape != (n,):
+            raise DataError(f"sample_weight: shape {source.shape}, but there are {n} rows: give one value for each")
     if isinstance(model, (Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)):
         # What cross-validation chose has an underscore.
         alpha = getattr(model, "alpha_", getattr(model, "alpha", None))
         if np.size(alpha) != 1:
             raise OptionError("Ridge with an alpha for every target: expected one number")
         if hasattr(model, "classes_"):
-            given = _with_class_weights(model, target, given)
-        return _Model("linear", float(np.ravel(alpha)[0]) / _total(given, n), given)
+            source = _with_class_weights(model, target, source)
+        return _Model("linear", float(np.ravel(alpha)[0]) / _total(source, n), source)
     if isinstance(model, LinearRegression):
-        return _Model("linear", 0.0, given)
+        return _Model("linear", 0.0, source)
     if isinstance(model, LogisticRegression):
-        return _logistic(model, target, given, n)
+        return _logistic(model, target, source, n)
     if isinstance(model, LinearSVC):
-        return _support_vectors(model, target, given, n)
+        return _support_vectors(model, target, source, n)
     if isinstance(model, HuberRegressor):
         scale = float(model.scale_)
         # A stand-in of scale one was not estimated.
         if hasattr(model, "outliers_"):
             warnings.warn(f"HuberRegressor: its scale, {scale:.4g}, was estimated along with the coefficients and is held here: what a record "
                           "does to the coefficients through it is not counted", stacklevel=4)
-        return _Model(f"huber({float(model.epsilon) * scale!r})", float(model.alpha) * scale / _total(given, n), given)
+        return _Model(f"huber({float(model.epsilon) * scale!r})", float(model.alpha) * scale / _total(source, n), source)
     if isinstance(model, GammaRegressor):
-        return _Model("gamma", float(model.alpha), given)
+        return _Model("gamma", float(model.alpha), source)
     if isinstance(model, TweedieRegressor):
-        return _Model(_tweedie(model), float(model.alpha), given)
-    return _Model("poisson", float(model.alpha), given)
+        return _Model(_tweedie(model), float(model.alpha), source)
+    return _Model("poisson", float(model.alpha), source)
 
 
 def _tweedie(model: Any) -> str:
@@ -344,12 +344,12 @@ def _tweedie(model: Any) -> str:
     return f"tweedie({power!r})"
 
 
-def _support_vectors(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
+def _support_vectors(model: Any, target: np.ndarray[Any, Any], source: Any, n: int) -> _Model:
     if model.loss != "squared_hinge" or model.penalty != "l2":
         raise OptionError(f"LinearSVC(loss={model.loss!r}, penalty={model.penalty!r}): expected loss='squared_hinge' and penalty='l2': leakage "
                           "needs derivatives, which a hinge and an l1 penalty do not have")
-    given = _with_class_weights(model, target, given)
-    return _Model("squared-hinge", 1 / (2 * float(model.C) * _total(given, n)), given, _share(model))
+    source = _with_class_weights(model, target, source)
+    return _Model("squared-hinge", 1 / (2 * float(model.C) * _total(source, n)), source, _share(model))
 
 
 def _share(model: Any) -> float:
@@ -362,23 +362,23 @@ def _total(weights: np.ndarray[Any, Any] | None, n: int) -> float:
     return float(n) if weights is None else float(weights.sum()) or 1.0
 
 
-def _with_class_weights(model: Any, target: np.ndarray[Any, Any], given: Any) -> Any:
+def _with_class_weights(model: Any, target: np.ndarray[Any, Any], source: Any) -> Any:
     """Weights of records times those of their classes."""
     if model.class_weight is None:
-        return given
+        return source
     from inspect import signature
 
     from sklearn.utils.class_weight import compute_class_weight
 
     # Later versions balance classes by the sum of their weights.
     takes_weights = "sample_weight" in signature(compute_class_weight).parameters
-    more = {"sample_weight": given} if takes_weights else {}
+    more = {"sample_weight": source} if takes_weights else {}
     factors = compute_class_weight(model.class_weight, classes=model.classes_, y=target, **more)
     by_class = factors[np.searchsorted(model.classes_, target)]
-    return by_class if given is None else given * by_class
+    return by_class if source is None else source * by_class
 
 
-def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _Model:
+def _logistic(model: Any, target: np.ndarray[Any, Any], source: Any, n: int) -> _Model:
     penalty = getattr(model, "penalty", "deprecated")
     ratio = np.ravel(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", None)))[0]
     if penalty in ("l1", "elasticnet") and (penalty == "l1" or ratio):
@@ -387,19 +387,19 @@ def _logistic(model: Any, target: np.ndarray[Any, Any], given: Any, n: int) -> _
     if penalty == "deprecated" and ratio:
         raise OptionError(f"LogisticRegression(l1_ratio={ratio}): expected l1_ratio=0: leakage needs second derivatives, "
                           "which an l1 penalty does not have")
-    given = _with_class_weights(model, target, given)
+    source = _with_class_weights(model, target, source)
     chosen = np.ravel(getattr(model, "C_", getattr(model, "C", 1.0)))
     if not (chosen == chosen[0]).all():
         raise OptionError(f"{type(model).__name__} chose another C for every class: it fitted one class against the others, which is no "
                           "softmax model: fit it with solver='lbfgs'")
     c = float(chosen[0])
-    strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(given, n) * c)
+    strength = 0.0 if penalty is None or np.isinf(c) else 1.0 / (_total(source, n) * c)
     if np.shape(model.coef_)[0] == 1:
-        return _Model("logistic", strength, given, _share(model) if model.solver == "liblinear" else 0.0)
+        return _Model("logistic", strength, source, _share(model) if model.solver == "liblinear" else 0.0)
     if model.solver == "liblinear" or getattr(model, "multi_class", "auto") == "ovr":
         raise OptionError("LogisticRegression fitted one class against the others is no softmax model: fit it with "
                           "solver='lbfgs' and without multi_class='ovr'")
-    return _Model("softmax", strength, given)
+    return _Model("softmax", strength, source)
 
 
 def _target(y: Any, n: int) -> np.ndarray[Any, Any]:

@@ -75,19 +75,19 @@ def _stochastic(model: Any, n: int) -> Any:
         raise OptionError(f"{name}(penalty={model.penalty!r}): expected penalty='l2' or None: leakage needs second derivatives, which an "
                           "l1 penalty does not have")
     strength = float(model.alpha) if model.penalty == "l2" else 0.0
-    found: Any
+    result: Any
     if classes:
         kind: Any = LogisticRegression if model.loss == "log_loss" else LinearSVC
-        found = kind(C=1 / (strength * n) if strength else np.inf, fit_intercept=model.fit_intercept, class_weight=model.class_weight)
+        result = kind(C=1 / (strength * n) if strength else np.inf, fit_intercept=model.fit_intercept, class_weight=model.class_weight)
         if model.loss == "squared_hinge":
-            found.intercept_scaling = np.inf
-        found.classes_ = model.classes_
+            result.intercept_scaling = np.inf
+        result.classes_ = model.classes_
     elif model.loss == "huber":
-        found = HuberRegressor(epsilon=float(model.epsilon), alpha=strength * n, fit_intercept=model.fit_intercept)
-        found.scale_ = 1.0
+        result = HuberRegressor(epsilon=float(model.epsilon), alpha=strength * n, fit_intercept=model.fit_intercept)
+        result.scale_ = 1.0
     else:
-        found = Ridge(alpha=strength * n, fit_intercept=model.fit_intercept)
-    return _with_coefficients(found, model.coef_, model)
+        result = Ridge(alpha=strength * n, fit_intercept=model.fit_intercept)
+    return _with_coefficients(result, model.coef_, model)
 
 
 def _active(steps: Any, model: Any, total: float) -> tuple[Any, Any]:
@@ -105,11 +105,11 @@ def _active(steps: Any, model: Any, total: float) -> tuple[Any, Any]:
     ratio = float(getattr(model, "l1_ratio_", getattr(model, "l1_ratio", 1.0)))
     warnings.warn(f"{name}: leakage is that on its active set, {len(kept)} of {len(coef)} columns: which columns these are, and that a "
                   "record may change them, is not counted. The distance from a minimiser is that of the ℓ₁ term.", stacklevel=5)
-    found = _with_coefficients(Ridge(alpha=strength * (1 - ratio) * total, fit_intercept=model.fit_intercept), coef[kept], model)
+    result = _with_coefficients(Ridge(alpha=strength * (1 - ratio) * total, fit_intercept=model.fit_intercept), coef[kept], model)
     earlier = [] if steps is None else list(steps.steps)
-    return Pipeline([*earlier, ("active columns", ActiveColumns(kept, getattr(model, "feature_names_in_", None)))]), found
+    return Pipeline([*earlier, ("active columns", ActiveColumns(kept, getattr(model, "feature_names_in_", None)))]), result
 
 
-def _with_coefficients(found: Any, coef: Any, model: Any) -> Any:
-    found.coef_, found.intercept_, found.n_features_in_ = np.asarray(coef, dtype=np.float64), model.intercept_, np.shape(coef)[-1]
-    return found
+def _with_coefficients(result: Any, coef: Any, model: Any) -> Any:
+    result.coef_, result.intercept_, result.n_features_in_ = np.asarray(coef, dtype=np.float64), model.intercept_, np.shape(coef)[-1]
+    return result

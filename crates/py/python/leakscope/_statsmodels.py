@@ -31,12 +31,12 @@ def family_of(results: Any) -> str:
         return "logistic"
     if name == "GLM":
         link, family = type(model.family.link).__name__, type(model.family).__name__
-        found = {("Gaussian", "Identity"): "linear", ("Binomial", "Logit"): "logistic", ("Poisson", "Log"): "poisson", ("Gamma", "Log"): "gamma"}.get((family, link))
+        result = {("Gaussian", "Identity"): "linear", ("Binomial", "Logit"): "logistic", ("Poisson", "Log"): "poisson", ("Gamma", "Log"): "gamma"}.get((family, link))
         if (family, link) == ("Tweedie", "Log") and 1 <= model.family.var_power <= 2:
-            found = f"tweedie({float(model.family.var_power)!r})"
-        if found is None:
+            result = f"tweedie({float(model.family.var_power)!r})"
+        if result is None:
             raise OptionError(f"GLM of family {family} with link {link}: expected {SUPPORTED}")
-        return found
+        return result
     raise OptionError(f"{name}: what a release of it gives away is not known here: expected {SUPPORTED}")
 
 
@@ -50,8 +50,8 @@ def weights_of(results: Any) -> np.ndarray[Any, Any] | None:
     if type(model).__name__ == "WLS":
         return np.asarray(model.weights, dtype=np.float64)
     if type(model).__name__ == "GLM":
-        given = np.asarray(model.freq_weights, dtype=np.float64) * np.asarray(model.var_weights, dtype=np.float64)
-        return None if np.all(given == 1.0) else given
+        source = np.asarray(model.freq_weights, dtype=np.float64) * np.asarray(model.var_weights, dtype=np.float64)
+        return None if np.all(source == 1.0) else source
     return None
 
 

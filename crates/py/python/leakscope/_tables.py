@@ -81,52 +81,52 @@ def read(
         if y is not None:
             raise DataError("y: a file holds its target itself: name its column with target=")
         files = [data] if isinstance(data, (str, os.PathLike)) else list(data)
-        found = Data(None, [os.fspath(f) for f in files], "numpy", target=target)
-        return _with_roles(found, None, group, id, weights)
+        result = Data(None, [os.fspath(f) for f in files], "numpy", target=target)
+        return _with_roles(result, None, group, id, weights)
     if isinstance(data, dict):
         raise DataError("a dict is no table: make a DataFrame of it, for example pandas.DataFrame(data)")
-    found = _frame(data, set(drop), name) if is_frame(data) else _array(data, columns, name)
-    table = found.table
+    result = _frame(data, set(drop), name) if is_frame(data) else _array(data, columns, name)
+    table = result.table
     assert table is not None
     if y is not None:
         if target is not None and is_frame(data) and target in table.names():
             raise DataError(f"`{target}`: the target is a column already: give y or target, not both")
-        found.target = (like.target if like else None) or target or _name_of(y, "y")
-        if found.target in table.names():
-            raise DataError(f"`{found.target}`: y has the name of a column: rename one of them, or give target=")
-        check_order(y, found.index, "y")
-        _column(table, found.target, y, len(table))
+        result.target = (like.target if like else None) or target or _name_of(y, "y")
+        if result.target in table.names():
+            raise DataError(f"`{result.target}`: y has the name of a column: rename one of them, or give target=")
+        check_order(y, result.index, "y")
+        _column(table, result.target, y, len(table))
     else:
-        found.target = target or (like.target if like else None)
-    if found.target is None and need_target:
+        result.target = target or (like.target if like else None)
+    if result.target is None and need_target:
         raise DataError("what is to be predicted? give y as the second argument, or name a column with target=")
-    return _with_roles(found, table, group, id, weights)
+    return _with_roles(result, table, group, id, weights)
 
 
-def _with_roles(found: Data, table: _native.Table | None, group: Any, id: Any, weights: Any) -> Data:
-    def role(given: Any, default: str) -> str | None:
-        if given is None or isinstance(given, str):
-            return given
+def _with_roles(result: Data, table: _native.Table | None, group: Any, id: Any, weights: Any) -> Data:
+    def role(source: Any, default: str) -> str | None:
+        if source is None or isinstance(source, str):
+            return source
         if table is None:
             raise DataError(f"{default}: name a column of the file")
-        check_order(given, found.index, default)
-        column = _name_of(given, default)
+        check_order(source, result.index, default)
+        column = _name_of(source, default)
         while column in table.names():
             column += "_"
-        _column(table, column, given, len(table))
+        _column(table, column, source, len(table))
         return column
 
-    found.group = role(group, "group")
-    if found.group is not None and not isinstance(group, str):
-        found.drop.append(found.group)
-    found.weights = role(weights, "weights")
+    result.group = role(group, "group")
+    if result.group is not None and not isinstance(group, str):
+        result.drop.append(result.group)
+    result.weights = role(weights, "weights")
     given_id = role(id, "id")
     if given_id is not None:
-        if found.id is not None:
+        if result.id is not None:
             # The index names records no longer.
-            found.drop.append(found.id)
-        found.id, found.id_is_index = given_id, False
-    return found
+            result.drop.append(result.id)
+        result.id, result.id_is_index = given_id, False
+    return result
 
 
 def _name_of(values: Any, default: str) -> str:
@@ -219,15 +219,15 @@ def _pandas(data: Any, drop: set[str], name: str | None) -> Data:
             table.texts(str(column), [None] * len(data))
         else:
             _column(table, str(column), values, len(data))
-    found = Data(table, [], "pandas", index=data.index)
+    result = Data(table, [], "pandas", index=data.index)
     counted = isinstance(data.index, pd.RangeIndex) and data.index.start == 0 and data.index.step == 1
     if not counted:
-        found.id = str(data.index.name or "index")
-        while found.id in table.names():
-            found.id += "_"
-        found.id_is_index = True
-        table.texts(found.id, [str(label) for label in data.index])
-    return found
+        result.id = str(data.index.name or "index")
+        while result.id in table.names():
+            result.id += "_"
+        result.id_is_index = True
+        table.texts(result.id, [str(label) for label in data.index])
+    return result
 
 
 def _shown(label: Any) -> str:
@@ -254,8 +254,8 @@ def column_of(data: Any, name: str, role: str) -> Any:
     columns = list(getattr(data, "column_names", getattr(data, "columns", [])))
     at = [position for position, column in enumerate(columns) if str(column) == name]
     if len(at) != 1:
-        found = ", ".join(map(str, columns))
-        raise DataError(f"{role}: there is {'no' if not at else 'more than one'} column `{name}` in X; it has {found}")
+        result = ", ".join(map(str, columns))
+        raise DataError(f"{role}: there is {'no' if not at else 'more than one'} column `{name}` in X; it has {result}")
     return data.iloc[:, at[0]] if kind_of(data) == "pandas" else data[columns[at[0]]]
 
 
@@ -317,8 +317,8 @@ def _pandas_column(table: _native.Table, name: str, values: Any) -> None:
     raise DataError(_no_encoding(name, inferred if isinstance(dtype, np.dtype) else str(dtype)))
 
 
-def _no_encoding(name: str, what: str) -> str:
-    return (f"column `{name}` holds {what} values, which have no encoding: convert it to numbers or texts, or leave it "
+def _no_encoding(name: str, subject: str) -> str:
+    return (f"column `{name}` holds {subject} values, which have no encoding: convert it to numbers or texts, or leave it "
             "out with drop")
 
 

@@ -46,27 +46,27 @@ def attack(module: torch.nn.Module, loss: Any, data: Any, y: Any, *, nonmembers:
     """See :func:`leakscope.torch.attack`; the module is a bare one."""
     refuse_modes(module)
     place = place_of(module)
-    found = records(data, y, index, *place, takes_target=loss is None)
+    result = records(data, y, index, *place, takes_target=loss is None)
     game = Game("clopper-pearson", confidence, seeded(seed))
-    document: dict[str, Any] = {"schema": _SCHEMA, "model": type(module).__name__, "records": len(found), "seed": game.seed,
+    document: dict[str, Any] = {"schema": _SCHEMA, "model": type(module).__name__, "records": len(result), "seed": game.seed,
                                 "confidence": confidence, "membership": None, "inversion": None,
                                 "warnings": ["These attacks show what is at least given away. What they do not find others may."]}
     tables = {}
     with differentiable(module):
         try:
-            functional, notes = _functional(module, loss, found, trained, secret, False)
-            size = whole("chunk", chunk, 1) if chunk is not None else _room(functional, found)
+            functional, notes = _functional(module, loss, result, trained, secret, False)
+            size = whole("chunk", chunk, 1) if chunk is not None else _room(functional, result)
             document["warnings"] += notes
             if nonmembers is not None:
                 if not isinstance(nonmembers, (tuple, list)) or len(nonmembers) != 2:
                     raise OptionError("nonmembers: expected a pair of records and targets")
                 others = records(*nonmembers, None, *place, takes_target=loss is None)
-                fits = [-_losses(functional, part, size) for part in (found, others)]
+                fits = [-_losses(functional, part, size) for part in (result, others)]
                 document["membership"] = membership(game, *fits)
             if invert is not None:
-                order = _chosen(invert, len(found))
+                order = _chosen(invert, len(result))
                 release = (clip_of(clip, clip_kind), positive("sigma", 1e-3 if sigma is None else sigma))
-                document["inversion"], tables["records"] = _inversion(functional, found, order, release, whole("steps", steps, 1),
+                document["inversion"], tables["records"] = _inversion(functional, result, order, release, whole("steps", steps, 1),
                                                                       whole("starts", starts, 1), size, game)
         except LeakscopeError:
             raise
@@ -82,16 +82,16 @@ def _losses(functional: Functional, some: Records, size: int) -> Array:
     return np.concatenate(parts)
 
 
-def _inversion(functional: Functional, found: Records, order: list[int], release: tuple[Clip, float], steps: int, starts: int,
+def _inversion(functional: Functional, result: Records, order: list[int], release: tuple[Clip, float], steps: int, starts: int,
                size: int, game: Game) -> tuple[dict[str, Any], Any]:
     """Records from one noisy, clipped gradient each, by the most likely one under a normal prior of the records' moments."""
     if functional.secret.embedded:
         raise OptionError("invert: records are whole numbers: an attack gives embeddings, and no tokens: give real numbers")
-    values = _values(functional, found)
+    values = _values(functional, result)
     mean, variance = values.mean(axis=0), np.maximum(values.var(axis=0), 1e-12)
     guesses, fits = [], []
     for at in range(0, len(order), size):
-        some = found.at(order[at : at + size])
+        some = result.at(order[at : at + size])
         guess, fit = _Inversion(functional, some, release, mean, variance, game.seed).run(steps, starts)
         guesses.append(guess)
         fits.append(fit)
@@ -100,7 +100,7 @@ def _inversion(functional: Functional, found: Records, order: list[int], release
     better = int((errors < baseline).sum())
     n = len(order)
     half = student_t(n - 1, game.confidence) * errors.std(ddof=1) / math.sqrt(n) if n > 1 else float("inf")
-    columns = [("record", "int64", np.array([found.numbers[i] for i in order], dtype=np.int64).tobytes())]
+    columns = [("record", "int64", np.array([result.numbers[i] for i in order], dtype=np.int64).tobytes())]
     for name, column in (("squared_error", errors), ("baseline", baseline), ("misfit", np.concatenate(fits))):
         columns.append((name, "float64", np.ascontiguousarray(column).tobytes()))
     clip, sigma = release

@@ -50,45 +50,45 @@ def audit(
     progress: Any,
 ) -> NetAudit:
     """See :func:`leakscope.torch.audit`; the module is a bare one."""
-    what = Measure(clip_of(clip, clip_kind), 1.0 if sigma is None else positive("sigma", sigma), _trace(trace), bool(eta),
+    request = Measure(clip_of(clip, clip_kind), 1.0 if sigma is None else positive("sigma", sigma), _trace(trace), bool(eta),
                    _of(plis), seeded(seed))
     label_secret = one_of("label", label or "public", ("public", "secret")) == "secret"
     refuse_modes(module)
     device, dtype = place_of(module)
-    found = records(data, y, index, device, dtype, takes_target=loss is None)
-    found = _ordered(found)
-    order = _chosen(chosen, len(found))
+    result = records(data, y, index, device, dtype, takes_target=loss is None)
+    result = _ordered(result)
+    order = _chosen(chosen, len(result))
     with differentiable(module):
         try:
-            functional, notes = _functional(module, loss, found, trained, secret, label_secret)
+            functional, notes = _functional(module, loss, result, trained, secret, label_secret)
             if label_secret:
-                found = _with_label_values(found, functional)
-            size = whole("chunk", chunk, 1) if chunk is not None else _room(functional, found)
+                result = _with_label_values(result, functional)
+            size = whole("chunk", chunk, 1) if chunk is not None else _room(functional, result)
             with _progress.shown(progress) as told:
-                leaks, rights = _measured(functional, found, order, what, vectorize, size, told)
+                leaks, rights = _measured(functional, result, order, request, vectorize, size, told)
         except LeakscopeError:
             raise
         except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError) as e:
             raise explained(e) from e
-    return _document(functional, found, order, what, leaks, rights, notes, sigma is not None, pictures)
+    return _document(functional, result, order, request, leaks, rights, notes, sigma is not None, pictures)
 
 
-def _functional(module: torch.nn.Module, loss: Any, found: Records, trained: Any, secret: Any,
+def _functional(module: torch.nn.Module, loss: Any, result: Records, trained: Any, secret: Any,
                 label_secret: bool) -> tuple[Functional, list[str]]:
-    sample = sampled(found)
+    sample = sampled(result)
     functional = Functional(module, loss, trained_names(module, trained), secret_of(module, sample, secret), label_secret)
     return functional, check_alone(functional, sample)
 
 
-def sampled(found: Records) -> Records:
+def sampled(result: Records) -> Records:
     """A few records from all over, of different labels as far as there are: what weighs by classes shows only then."""
-    step = max(1, len(found) // _SAMPLE)
-    spread = list(range(0, len(found), step))[:_SAMPLE]
-    if isinstance(found.target, torch.Tensor) and found.target.ndim == 1:
-        labels = found.target.tolist()
+    step = max(1, len(result) // _SAMPLE)
+    spread = list(range(0, len(result), step))[:_SAMPLE]
+    if isinstance(result.target, torch.Tensor) and result.target.ndim == 1:
+        labels = result.target.tolist()
         first = {label: at for at, label in reversed(list(enumerate(labels)))}
         spread = [*sorted(first.values())[:_SAMPLE], *spread]
-    return found.at(list(dict.fromkeys(spread))[:_SAMPLE])
+    return result.at(list(dict.fromkeys(spread))[:_SAMPLE])
 
 
 def _trace(trace: Any) -> int | str:
@@ -102,32 +102,32 @@ def _of(plis: Any) -> str | None:
     return None if signal is None else one_of("plis", signal, ("released", "raw"))
 
 
-def _ordered(found: Records) -> Records:
+def _ordered(result: Records) -> Records:
     """By record number, whatever order a loader had."""
-    order = sorted(range(len(found)), key=lambda i: found.numbers[i])
-    return found if order == list(range(len(found))) else found.at(order)
+    order = sorted(range(len(result)), key=lambda i: result.numbers[i])
+    return result if order == list(range(len(result))) else result.at(order)
 
 
-def _with_label_values(found: Records, functional: Functional) -> Records:
+def _with_label_values(result: Records, functional: Functional) -> Records:
     """Labels as real numbers: a target as it is, a class as its one-hot entries."""
-    target = found.target
+    target = result.target
     if not isinstance(target, torch.Tensor):
         raise OptionError("label='secret': the module takes the labels itself: give a loss of the output and y")
     if target.is_floating_point():
-        return found
+        return result
     loss = functional.loss
     entropy = isinstance(loss, torch.nn.CrossEntropyLoss) or loss is torch.nn.functional.cross_entropy
     if not entropy or target.ndim != 1:
         raise OptionError("label='secret': labels are whole numbers, and only CrossEntropyLoss takes a class as the values of its "
                           "one-hot vector: give y as real numbers that the loss takes")
     with torch.no_grad():
-        classes = scores(call(functional.module, found.at([0]).inputs)).shape[-1]
+        classes = scores(call(functional.module, result.at([0]).inputs)).shape[-1]
     first = next(iter(functional.trained.values()))
     hot = torch.nn.functional.one_hot(target, classes).to(first.dtype)
-    return Records(found.inputs, hot, found.numbers, found.source)
+    return Records(result.inputs, hot, result.numbers, result.source)
 
 
-def _room(functional: Functional, found: Records) -> int:
+def _room(functional: Functional, result: Records) -> int:
     """Records at once (or tangents of fewer): what their gradients and activations take, in a share of the memory that is free."""
     seen = [0]
 
@@ -138,7 +138,7 @@ def _room(functional: Functional, found: Records) -> int:
     handles = [m.register_forward_hook(add) for m in functional.module.modules() if not list(m.children())]
     try:
         with torch.no_grad():
-            call(functional.module, found.at([0]).inputs)
+            call(functional.module, result.at([0]).inputs)
     finally:
         for handle in handles:
             handle.remove()
@@ -162,16 +162,16 @@ def _free_memory() -> int:
         return 2**32
 
 
-def _measured(functional: Functional, found: Records, order: list[int], what: Measure, vectorize: bool, size: int,
+def _measured(functional: Functional, result: Records, order: list[int], request: Measure, vectorize: bool, size: int,
               told: Callable[[str, int, int], Any] | None) -> tuple[list[Leaks], list[Any]]:
     leaks, rights, at = [], [], 0
     while at < len(order):
         some = order[at : at + size]
-        here = found.at(some)
+        here = result.at(some)
         try:
             products = TorchProducts(functional, here, vectorize)
             group = max(1, min(size // len(some), 64)) if vectorize else 1
-            leaks.append(measured(products, here.numbers, products.dimension, what, group))
+            leaks.append(measured(products, here.numbers, products.dimension, request, group))
             rights.append(_right(_answers(functional, here, vectorize), here.target))
         except (torch.cuda.OutOfMemoryError, MemoryError) as e:
             if size == 1:
@@ -212,21 +212,21 @@ def _words(target: Any) -> list[str] | None:
     return [str(v) if isinstance(v, int) else f"{v:g}" for v in values]
 
 
-def _values(functional: Functional, found: Records) -> Array:
+def _values(functional: Functional, result: Records) -> Array:
     """The secret values of records, a row each: inputs, or embeddings."""
-    named = found.named()
+    named = result.named()
     with torch.no_grad():
         if functional.secret.embedded:
             parts = [layer(named[name]) for layer, name, _ in functional.secret.embedded]
         else:
             parts = [named[name] for name in functional.secret.names]
-        flat = [p.reshape(len(found), -1).double().cpu().numpy() for p in parts]
+        flat = [p.reshape(len(result), -1).double().cpu().numpy() for p in parts]
     return np.concatenate(flat, axis=1)
 
 
-def _document(functional: Functional, found: Records, order: list[int], what: Measure, leaks: list[Leaks], rights: list[Any],
+def _document(functional: Functional, result: Records, order: list[int], request: Measure, leaks: list[Leaks], rights: list[Any],
               notes: list[str], chosen: bool, pictures: bool) -> NetAudit:
-    here = found.at(order)
+    here = result.at(order)
     values = _values(functional, here)
     right = None if any(r is None for r in rights) else [v for r in rights for v in r]
     labels = _words(here.target)
@@ -239,21 +239,21 @@ def _document(functional: Functional, found: Records, order: list[int], what: Me
         name=type(functional.module).__name__,
         parameters=sum(p.numel() for p in functional.module.parameters()),
         trained=functional.count,
-        outputs=_outputs(functional, found),
+        outputs=_outputs(functional, result),
         loss=_loss_name(functional.loss),
         source=here.source,
-        count=len(found),
+        count=len(result),
         numbers=here.numbers,
         labels=labels,
         right=right,
         shape=_shape(functional, here),
         values=values,
-        dimension=values.shape[1] + (int(np.prod(found.target.shape[1:])) if functional.label_secret else 0),
+        dimension=values.shape[1] + (int(np.prod(result.target.shape[1:])) if functional.label_secret else 0),
         label_secret=functional.label_secret,
         channels_first=True,
         notes=notes,
     )
-    return assembled(subject, what, leaks, chosen, pictures)
+    return assembled(subject, request, leaks, chosen, pictures)
 
 
 def _shape(functional: Functional, here: Records) -> tuple[int, ...]:
@@ -265,9 +265,9 @@ def _shape(functional: Functional, here: Records) -> tuple[int, ...]:
     return (sum(int(np.prod(v.shape[1:])) for v in inputs),)
 
 
-def _outputs(functional: Functional, found: Records) -> int:
+def _outputs(functional: Functional, result: Records) -> int:
     with torch.no_grad():
-        return int(scores(call(functional.module, found.at([0]).inputs))[0].numel())
+        return int(scores(call(functional.module, result.at([0]).inputs))[0].numel())
 
 
 def _loss_name(loss: Any) -> str:

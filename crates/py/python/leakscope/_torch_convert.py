@@ -87,25 +87,25 @@ def _chain(module: Any, place: Place) -> tuple[list[dict[str, Any]], dict[str, A
     seen: dict[int, str] = {}
     for name, layer in _leaves(module, ""):
         refuse_shared(name, layer, seen)
-        found = converted(name, layer, place)
-        place = found.place
-        if found.spec is not None:
-            arrays |= {f"layers.{len(specs)}.{kind}": values for kind, values in found.arrays.items()}
-            specs.append(found.spec)
+        result = converted(name, layer, place)
+        place = result.place
+        if result.spec is not None:
+            arrays |= {f"layers.{len(specs)}.{kind}": values for kind, values in result.arrays.items()}
+            specs.append(result.spec)
     return specs, arrays, place
 
 
 def _leaves(module: Any, prefix: str) -> list[tuple[str, Any]]:
     """Layers in the order they run: ``_modules``, for ``named_children`` leaves out what comes a second time."""
-    what = prefix.rstrip(".") or "the module"
+    subject = prefix.rstrip(".") or "the module"
     if type(module).forward is not torch.nn.Sequential.forward:
-        raise OptionError(f"{what} ({type(module).__name__}): its forward is its own: expected a plain torch.nn.Sequential")
-    refuse_hooks(what, module)
-    found = []
+        raise OptionError(f"{subject} ({type(module).__name__}): its forward is its own: expected a plain torch.nn.Sequential")
+    refuse_hooks(subject, module)
+    result = []
     for name, layer in module._modules.items():
         full = f"{prefix}{name}"
-        found += _leaves(layer, full + ".") if isinstance(layer, torch.nn.Sequential) else [(full, layer)]
-    return found
+        result += _leaves(layer, full + ".") if isinstance(layer, torch.nn.Sequential) else [(full, layer)]
+    return result
 
 
 def refuse_hooks(name: str, module: Any) -> None:
@@ -237,9 +237,9 @@ def _norm(layer: Any, refuse: str, place: Place) -> Converted:
 
 def _needs(refuse: str, place: Place, dimensions: int) -> None:
     if len(place.shape) != dimensions:
-        what = "an image: give x as (records, channels, height, width)" if dimensions == 3 else \
+        subject = "an image: give x as (records, channels, height, width)" if dimensions == 3 else \
             "a vector: put a torch.nn.Flatten before it"
-        raise OptionError(f"{refuse} a record has shape {place.channels_first} there, and it needs {what}")
+        raise OptionError(f"{refuse} a record has shape {place.channels_first} there, and it needs {subject}")
 
 
 def _frozen(refuse: str, layer: Any) -> bool:
@@ -258,8 +258,8 @@ def _affine(layer: Any, place: Place) -> dict[str, Array]:
 
 
 def _array(tensor: Any) -> Array:
-    found: Array = tensor.detach().cpu().double().numpy()
-    return found
+    result: Array = tensor.detach().cpu().double().numpy()
+    return result
 
 
 def _pair(value: Any) -> list[int]:

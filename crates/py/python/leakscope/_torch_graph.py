@@ -68,9 +68,9 @@ class _Graph:
         for node in nodes:
             if node.op == "output":
                 return self._end(node)
-            found = self._node(node, place)
-            if found is not None:
-                self.values[node] = found
+            result = self._node(node, place)
+            if result is not None:
+                self.values[node] = result
         raise _refused(self.module, "its forward", "returns nothing")
 
     def _node(self, node: Any, place: Place) -> _Value | _Size | None:
@@ -122,26 +122,26 @@ class _Graph:
         return self._refuse(node, "has no counterpart here")
 
     def _value(self, node: Any, at: int = 0) -> _Value:
-        found = self.values.get(node.args[at]) if len(node.args) > at and isinstance(node.args[at], torch.fx.Node) else None
-        if not isinstance(found, _Value):
+        result = self.values.get(node.args[at]) if len(node.args) > at and isinstance(node.args[at], torch.fx.Node) else None
+        if not isinstance(result, _Value):
             self._refuse(node, "takes something else than what a layer returns")
             raise AssertionError
-        return found
+        return result
 
     def _layer(self, node: Any, name: str, layer: Any, changes: bool) -> _Value:
         if len(node.args) != 1 or node.kwargs:
             self._refuse(node, "takes more than one input")
         source = self._value(node)
-        found = converted(name, layer, source.place)
+        result = converted(name, layer, source.place)
         if changes:
             self._refuse_late_reader(node, source)
         at = self.order[node]
         # what shares memory with its input is changed with it
-        shares = changes or found.spec is None or found.spec["kind"] == "flatten"
+        shares = changes or result.spec is None or result.spec["kind"] == "flatten"
         memory = source.memory if shares else at
-        if found.spec is None:
-            return _Value(source.name, found.place, memory, at)
-        return self._push(node, found.spec, found.arrays, [source.name], found.place, memory)
+        if result.spec is None:
+            return _Value(source.name, result.place, memory, at)
+        return self._push(node, result.spec, result.arrays, [source.name], result.place, memory)
 
     def _push(self, node: Any, spec: dict[str, Any], arrays: dict[str, Array], inputs: list[str], place: Place, memory: int) -> _Value:
         name = f"node{len(self.specs)}"
@@ -161,15 +161,15 @@ class _Graph:
 
     def _called(self, node: Any, kind: Any, names: tuple[str, ...], changes: bool) -> _Value:
         """A function as the layer that does the same."""
-        given = {**dict(zip(names, node.args[1:])), **{k: v for k, v in node.kwargs.items() if k != "input"}}
-        if any(isinstance(v, torch.fx.Node) for v in given.values()) or len(node.args) > len(names) + 1:
+        source = {**dict(zip(names, node.args[1:])), **{k: v for k, v in node.kwargs.items() if k != "input"}}
+        if any(isinstance(v, torch.fx.Node) for v in source.values()) or len(node.args) > len(names) + 1:
             self._refuse(node, "has arguments that are computed")
         if kind is torch.nn.Flatten:
-            given = {"start_dim": 0, **given}
-        changes = changes or bool(given.pop("inplace", False))
-        if kind is torch.nn.MaxPool2d and given.get("stride") is None:
-            given.pop("stride", None)
-        stand_in = self.module_node(node, kind(**given))
+            source = {"start_dim": 0, **source}
+        changes = changes or bool(source.pop("inplace", False))
+        if kind is torch.nn.MaxPool2d and source.get("stride") is None:
+            source.pop("stride", None)
+        stand_in = self.module_node(node, kind(**source))
         return self._layer(stand_in, str(node.name), stand_in.layer, changes)
 
     def module_node(self, node: Any, layer: Any) -> Any:
@@ -232,8 +232,8 @@ class _StandIn:
         order[self] = order[node]
 
 
-def _refused(module: Any, what: str, why: str) -> OptionError:
-    return OptionError(f"{type(module).__name__}: {what} {why}: expected a torch.nn.Sequential, or sums, products and functions "
+def _refused(module: Any, subject: str, why: str) -> OptionError:
+    return OptionError(f"{type(module).__name__}: {subject} {why}: expected a torch.nn.Sequential, or sums, products and functions "
                        f"of {SUPPORTED}")
 
 
@@ -243,11 +243,11 @@ def graph(module: Any, place: Place) -> tuple[list[dict[str, Any]], dict[str, Ar
         raise OptionError(f"{type(module).__name__}: expected a torch.nn.Module")
     for name, part in module.named_modules():
         refuse_hooks(name or "the module", part)
-    found = _Graph(module)
+    result = _Graph(module)
     try:
-        place = found.run(place)
+        place = result.run(place)
     except OptionError:
         raise
     except Exception as e:  # whatever a forward does that cannot be followed
         raise _refused(module, "its forward", f"cannot be followed by torch.fx ({e})") from e
-    return found.specs, found.arrays, place
+    return result.specs, result.arrays, place

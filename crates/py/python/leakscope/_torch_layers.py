@@ -47,12 +47,12 @@ def known(functional: Functional) -> bool:
 
 def _layers(functional: Functional) -> dict[str, torch.nn.Module]:
     """The layers that own trained parameters, by name."""
-    found = {}
+    result = {}
     for name, layer in functional.module.named_modules():
         own = [f"{name}.{k}" if name else k for k, _ in layer.named_parameters(recurse=False)]
         if any(k in functional.trained for k in own):
-            found[name] = layer
-    return found
+            result[name] = layer
+    return result
 
 
 class Unknown(Exception):
@@ -137,8 +137,8 @@ class LayerProducts:
                 raise Unknown
             return value.reshape(())
 
-        found: torch.Tensor = vmap(one)(output) if target is None else vmap(one)(output, target)
-        return found
+        result: torch.Tensor = vmap(one)(output) if target is None else vmap(one)(output, target)
+        return result
 
     @contextlib.contextmanager
     def _watching(self, see: Callable[[str, torch.Tensor, torch.Tensor], Any]) -> Iterator[None]:

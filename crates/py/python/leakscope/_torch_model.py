@@ -47,14 +47,14 @@ def bare(module: Any) -> Any:
 def refuse_modes(module: torch.nn.Module) -> None:
     """Refuses layers that mix records or draw at random in the mode that they are in."""
     for name, layer in module.named_modules():
-        said = f"{name or 'the module'} ({type(layer).__name__})"
+        messages = f"{name or 'the module'} ({type(layer).__name__})"
         norm = isinstance(layer, _NORMS) and (layer.training or layer.running_mean is None)
         if norm or isinstance(layer, torch.nn.SyncBatchNorm):
-            raise OptionError(f"{said}: over a batch one record's gradient depends on the others: call module.eval(), so that "
+            raise OptionError(f"{messages}: over a batch one record's gradient depends on the others: call module.eval(), so that "
                               "running statistics are used, or replace it by torch.nn.GroupNorm or LayerNorm")
         chance = getattr(layer, "p", 0) if isinstance(layer, _DROPOUTS) else getattr(layer, "dropout", 0)
         if layer.training and isinstance(chance, float) and chance > 0 and _draws(layer):
-            raise OptionError(f"{said}: it drops values at random, so that a gradient is not a function of its record: call "
+            raise OptionError(f"{messages}: it drops values at random, so that a gradient is not a function of its record: call "
                               "module.eval()")
 
 
@@ -141,7 +141,7 @@ def secret_of(module: torch.nn.Module, sample: Records, secret: str | Sequence[s
     if len(whole) != len(names):
         raise OptionError(f"secret: {', '.join(names)}: some are real numbers and some are not: name the ones or the others")
     calls: dict[int, int] = {}
-    found: list[tuple[torch.nn.Module, str, int]] = []
+    result: list[tuple[torch.nn.Module, str, int]] = []
 
     def see(layer: torch.nn.Module, args: Any, output: Any) -> None:
         at = calls.get(id(layer), 0)
@@ -149,7 +149,7 @@ def secret_of(module: torch.nn.Module, sample: Records, secret: str | Sequence[s
         for name in whole:
             value = inputs[name]
             if args and args[0].shape == value.shape and torch.equal(args[0], value):
-                found.append((layer, name, at))
+                result.append((layer, name, at))
                 break
 
     layers = [layer for layer in module.modules() if isinstance(layer, torch.nn.Embedding)]
@@ -159,17 +159,17 @@ def secret_of(module: torch.nn.Module, sample: Records, secret: str | Sequence[s
             call(module, sample.inputs)
     except RuntimeError:
         # without an embedding the module cannot take integers at all; with one, the fault is another
-        if found or layers:
+        if result or layers:
             raise
     finally:
         for handle in handles:
             handle.remove()
     for name in whole:
-        if not any(n == name for _, n, _ in found):
+        if not any(n == name for _, n, _ in result):
             raise OptionError(f"{called(name)}: it is integers ({inputs[name].dtype}), and no torch.nn.Embedding takes it as it is, so there "
                               "is nothing continuous to measure leakage over: give real numbers, or name the input that is "
                               "embedded (secret=)")
-    return Secret(names, found)
+    return Secret(names, result)
 
 
 def call(module: torch.nn.Module, inputs: Any) -> Any:
@@ -360,17 +360,17 @@ def check_alone(functional: Functional, sample: Records) -> list[str]:
                               "first dimension, an if over the whole batch)")
         together = loss_value(functional.loss, call(module, sample.inputs), sample.target)
         each = torch.stack([loss_value(functional.loss, o, one.target).sum() for o, one in zip(outputs, ones)])
-    said = f" (reduction={reduction!r})" if reduction else ""
+    messages = f" (reduction={reduction!r})" if reduction else ""
     if together.numel() == len(sample) and together.ndim > 0:
         if not _alike(together.reshape(-1), each):
             raise OptionError("the loss of a record depends on the other records of its batch: give a loss of one record")
     elif together.numel() == 1 and not _alike(together.reshape(()), each.sum()):
         if not _alike(together.reshape(()), each.mean()):
-            raise OptionError(f"the loss{said} of a batch is neither the sum nor the mean of its records' losses: it is a mean in "
+            raise OptionError(f"the loss{messages} of a batch is neither the sum nor the mean of its records' losses: it is a mean in "
                               "which records weigh differently (class weights, padded tokens), or it compares records. "
                               "Per-record values are needed: give reduction='sum', or reduction='none' and sum over each "
                               "record's own values" + ("; in the place of loss=None, a function of the output's logits and y" if functional.loss is None else ""))
-        notes.append(f"The loss{said} is a mean over the batch; a record's own is that of a batch of one, as Opacus takes it.")
+        notes.append(f"The loss{messages} is a mean over the batch; a record's own is that of a batch of one, as Opacus takes it.")
     return notes
 
 

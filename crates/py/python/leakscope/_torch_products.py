@@ -44,8 +44,8 @@ class TorchProducts:
         def value(trained: Tree) -> torch.Tensor:
             return self._f.value(trained, secret, rest, self._constants, self._positional)[0]
 
-        found: Tree = grad(value)(self._f.trained)
-        return found
+        result: Tree = grad(value)(self._f.trained)
+        return result
 
     def _each(self, function: Any, in_dims: Any, *arguments: Any) -> Any:
         """``function`` of every record: by vmap, or one after another."""
@@ -99,8 +99,8 @@ class TorchProducts:
             many = vmap(vmap(one), in_dims=(None, None, 0))
             cross, square = many(self._rest, self._secret, tangents)
         else:
-            found = [self._each(one, (0, 0, 0), self._rest, self._secret, tuple(t[k] for t in tangents)) for k in range(len(u))]
-            cross, square = (torch.stack([f[j] for f in found]) for j in range(2))
+            result = [self._each(one, (0, 0, 0), self._rest, self._secret, tuple(t[k] for t in tangents)) for k in range(len(u))]
+            cross, square = (torch.stack([f[j] for f in result]) for j in range(2))
         return _array(cross), _array(square)
 
     def probed(self, u: Array) -> tuple[Array, Array, Array, Array]:
@@ -117,11 +117,11 @@ class TorchProducts:
 
         tangents = self._shaped(u)
         if self._vectorize:
-            found = vmap(vmap(one), in_dims=(None, None, 0))(self._rest, self._secret, tangents)
+            result = vmap(vmap(one), in_dims=(None, None, 0))(self._rest, self._secret, tangents)
         else:
             rows = [self._each(one, (0, 0, 0), self._rest, self._secret, tuple(t[k] for t in tangents)) for k in range(len(u))]
-            found = tuple(torch.stack([row[j] for row in rows]) for j in range(4))
-        loss, square, cross, moved = (_array(v) for v in found)
+            result = tuple(torch.stack([row[j] for row in rows]) for j in range(4))
+        loss, square, cross, moved = (_array(v) for v in result)
         return loss[0], np.sqrt(np.maximum(square[0], 0.0)), cross, moved
 
     def information(self, u: Array, alpha: Array, beta: Array) -> Array:
@@ -146,5 +146,5 @@ class TorchProducts:
 
 
 def _array(values: torch.Tensor) -> Array:
-    found: Array = values.detach().double().cpu().numpy()
-    return found
+    result: Array = values.detach().double().cpu().numpy()
+    return result

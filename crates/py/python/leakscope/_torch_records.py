@@ -55,15 +55,15 @@ def records(data: Any, y: Any, index: str | int | None, device: torch.device, dt
     """
     if isinstance(data, loading.DataLoader):
         _refuse(y)
-        found = _loaded(data, index, takes_target)
+        result = _loaded(data, index, takes_target)
     elif isinstance(data, loading.IterableDataset):
         raise OptionError("data: an IterableDataset has no record numbers: give a map-style Dataset, or tensors")
     elif isinstance(data, loading.Dataset) and not isinstance(data, torch.Tensor):
         _refuse(y)
-        found = _loaded(loading.DataLoader(data, batch_size=256, shuffle=False), index, takes_target)
+        result = _loaded(loading.DataLoader(data, batch_size=256, shuffle=False), index, takes_target)
     else:
-        found = _given(data, y, device, takes_target)
-    return _placed(found, device, dtype)
+        result = _given(data, y, device, takes_target)
+    return _placed(result, device, dtype)
 
 
 def _refuse(y: Any) -> None:
@@ -85,8 +85,8 @@ def _given(data: Any, y: Any, device: torch.device, takes_target: bool) -> Recor
     if not lengths or min(lengths.values()) == 0:
         raise DataError("data: there are no records")
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise DataError(f"data and y: {said}: they must have as many records")
+        messages = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise DataError(f"data and y: {messages}: they must have as many records")
     return Records(inputs, target, list(range(next(iter(lengths.values())))), "tensors")
 
 
@@ -105,16 +105,16 @@ def _tensor(name: str, values: Any, device: torch.device) -> torch.Tensor:
         if values.device != device:
             raise DataError(f"{name}: the records are on {values.device}, the module is on {device}: move one of them, for "
                             f"example {name}.to({str(device)!r})")
-        found = values.detach()
+        result = values.detach()
     else:
         try:
-            found = torch.as_tensor(np.asarray(values))
+            result = torch.as_tensor(np.asarray(values))
         except (TypeError, ValueError, RuntimeError) as e:
             raise DataError(f"{name}: {type(values).__name__}: expected a tensor, an array, a Dataset or a DataLoader of them "
                             f"({e})") from e
-    if found.ndim == 0:
+    if result.ndim == 0:
         raise DataError(f"{name}: one number: expected a row for every record")
-    return found
+    return result
 
 
 def _split(named: dict[str, Any], y: Any, takes_target: bool) -> tuple[Any, dict[str, Any]]:
@@ -175,10 +175,10 @@ def _batch(batch: Any, index: str | int | None, takes_target: bool, start: int) 
     if not tensors:
         raise DataError("data: a batch has no tensors: expected (inputs, targets), or a dictionary of tensors")
     count = len(next(iter(tensors.values())))
-    found = list(range(start, start + count)) if numbers is None else [int(i) for i in torch.as_tensor(numbers).tolist()]
-    if len(found) != count:
-        raise DataError(f"index: {len(found)} record numbers for {count} records")
-    return Records(inputs, target, found, "a DataLoader")
+    result = list(range(start, start + count)) if numbers is None else [int(i) for i in torch.as_tensor(numbers).tolist()]
+    if len(result) != count:
+        raise DataError(f"index: {len(result)} record numbers for {count} records")
+    return Records(inputs, target, result, "a DataLoader")
 
 
 def _joined(parts: list[Records]) -> Records:
@@ -203,7 +203,7 @@ def _joined(parts: list[Records]) -> Records:
     return Records(inputs, target, numbers, first.source)
 
 
-def _placed(found: Records, device: torch.device, dtype: torch.dtype) -> Records:
+def _placed(result: Records, device: torch.device, dtype: torch.dtype) -> Records:
     def place(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
@@ -211,13 +211,13 @@ def _placed(found: Records, device: torch.device, dtype: torch.dtype) -> Records
             raise DataError("data: the records are on the meta device, where they have no values: load them on a device that has some")
         return value.to(device=device, dtype=dtype) if value.is_floating_point() else value.to(device)
 
-    if isinstance(found.inputs, dict):
-        inputs: Any = {k: place(v) for k, v in found.inputs.items()}
+    if isinstance(result.inputs, dict):
+        inputs: Any = {k: place(v) for k, v in result.inputs.items()}
     else:
-        inputs = tuple(place(v) for v in found.inputs)
-    for name, value in _all(inputs, found.target).items():
+        inputs = tuple(place(v) for v in result.inputs)
+    for name, value in _all(inputs, result.target).items():
         if isinstance(value, torch.Tensor) and value.is_floating_point() and not bool(torch.isfinite(value).all()):
             bad = ~torch.isfinite(value.reshape(len(value), -1)).all(dim=1)
-            raise DataError(f"{name}: record {found.numbers[int(bad.nonzero()[0])]} has a value that is not finite: fill it in or "
+            raise DataError(f"{name}: record {result.numbers[int(bad.nonzero()[0])]} has a value that is not finite: fill it in or "
                             "leave the record out")
-    return Records(inputs, place(found.target), found.numbers, found.source)
+    return Records(inputs, place(result.target), result.numbers, result.source)

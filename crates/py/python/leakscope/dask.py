@@ -45,32 +45,32 @@ def audit(data: Any, *, client: Any = None, records: Path | None = None, scores:
         Those of :func:`leakscope.audit`.
     """
     tables = folders(records=records, scores=scores)
-    found = _asked(_models.audit, data, client, retries, tables, options)
+    result = _asked(_models.audit, data, client, retries, tables, options)
     if "records" in tables:
         import dask.dataframe
 
-        found.__dict__["records"] = dask.dataframe.read_parquet(tables["records"])
-    return found
+        result.__dict__["records"] = dask.dataframe.read_parquet(tables["records"])
+    return result
 
 
 def balance(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Balance:
     """:func:`leakscope.balance` computed by the workers of a Dask cluster; ``data``, ``client`` and ``retries`` as for
     :func:`audit`."""
-    found: Balance = _asked(_models.balance, data, client, retries, {}, options)
-    return found
+    result: Balance = _asked(_models.balance, data, client, retries, {}, options)
+    return result
 
 
 def release(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the workers of a Dask cluster; noise and ledger stay here."""
-    found: Release = _asked(_models.release, data, client, retries, {}, options)
-    return found
+    result: Release = _asked(_models.release, data, client, retries, {}, options)
+    return result
 
 
 def bound(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the workers of a Dask cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""
-    found: Bound = _asked(_privacy.bound, data, client, retries, {}, options)
-    return found
+    result: Bound = _asked(_privacy.bound, data, client, retries, {}, options)
+    return result
 
 
 def _asked(question: Any, data: Any, client: Any, retries: int, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
@@ -141,23 +141,23 @@ def _common(schemas: list[Any]) -> Any:
     """The columns that all partitions have, of types that hold them all."""
     import pyarrow as pa
 
-    found = None
+    result = None
     for at, schema in enumerate(schemas):
         if schema is None:
             continue
-        if found is None:
-            found = schema
+        if result is None:
+            result = schema
             continue
-        if schema.names != found.names:
-            odd = sorted(set(schema.names) ^ set(found.names)) or schema.names
+        if schema.names != result.names:
+            odd = sorted(set(schema.names) ^ set(result.names)) or schema.names
             raise DataError(f"partition {at}: its columns are not those of the others: {', '.join(odd)}")
         try:
-            found = pa.unify_schemas([found, schema], promote_options="permissive")
+            result = pa.unify_schemas([result, schema], promote_options="permissive")
         except pa.ArrowException as unlike:
             raise DataError(f"partition {at}: a column of it is of another type than in the others: {unlike}") from unlike
-    if found is None:
+    if result is None:
         raise DataError("DataFrame: no rows of data")
-    return found
+    return result
 
 
 def _cast(table: Any, schema: Any) -> Any:

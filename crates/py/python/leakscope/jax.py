@@ -68,12 +68,12 @@ def audit(
     >>> def loss(w, x, y):
     ...     return 0.5 * (x @ w - y) ** 2
     >>> x, y = np.eye(3, dtype=np.float32), np.ones(3, dtype=np.float32)
-    >>> found = leakscope.jax.audit(loss, jnp.zeros(3), x, y, trace="exact", pictures=False)
-    >>> len(found.records)
+    >>> result = leakscope.jax.audit(loss, jnp.zeros(3), x, y, trace="exact", pictures=False)
+    >>> len(result.records)
     3
     """
     signal = _signal(plis)
-    what = Measure(clip_of(clip, clip_kind), 1.0 if sigma is None else positive("sigma", sigma), _trace(trace), bool(eta),
+    request = Measure(clip_of(clip, clip_kind), 1.0 if sigma is None else positive("sigma", sigma), _trace(trace), bool(eta),
                    None if signal is None else one_of("plis", signal, ("released", "raw")), seeded(seed))
     leaves = [jnp.asarray(v) for v in jax.tree_util.tree_leaves(x)]
     _check(loss_fn, params, leaves, x, y)
@@ -86,7 +86,7 @@ def audit(
             some = order[at : at + size]
             index = jnp.asarray(some)
             products = JaxProducts(loss_fn, params, jax.tree_util.tree_map(lambda v: v[index], inputs), targets[index])
-            leaks.append(measured(products, some, products.dimension, what, max(1, min(size // len(some), 64))))
+            leaks.append(measured(products, some, products.dimension, request, max(1, min(size // len(some), 64))))
             if told is not None:
                 told("records", at + len(some), len(order))
     values = np.concatenate([np.asarray(v, dtype=np.float64).reshape(n, -1) for v in leaves], axis=1)[order]
@@ -97,7 +97,7 @@ def audit(
     subject = Subject(name=getattr(loss_fn, "__name__", "a function of JAX"), parameters=counted, trained=counted, outputs=0,
                       loss=getattr(loss_fn, "__name__", "loss"), source="arrays", count=n, numbers=order, labels=labels, right=None,
                       shape=shape, values=values, dimension=values.shape[1], label_secret=False, channels_first=False, notes=[])
-    return assembled(subject, what, leaks, sigma is not None, pictures)._kept(out)
+    return assembled(subject, request, leaks, sigma is not None, pictures)._kept(out)
 
 
 def _trace(trace: Any) -> int | str:
@@ -181,8 +181,8 @@ class JaxProducts:
                  for p, s in zip(np.split(u, ends, axis=-1), self._shapes)]
         return jax.tree_util.tree_unflatten(self._tree, parts)
 
-    def _flat(self, found: Any) -> Array:
-        leaves = [np.asarray(v, dtype=np.float64) for v in jax.tree_util.tree_leaves(found)]
+    def _flat(self, result: Any) -> Array:
+        leaves = [np.asarray(v, dtype=np.float64) for v in jax.tree_util.tree_leaves(result)]
         return np.concatenate([v.reshape(len(v), -1) for v in leaves], axis=1)
 
     def primal(self) -> tuple[Array, Array]:

@@ -78,13 +78,13 @@ class AuditCallback(Callback):
             # batch norms and dropout as in use: a record's gradient is its own
             pl_module.eval()
             options = dict(self._options) if self._out is None else {**self._options, "out": self._out / name}
-            found = _torch.audit(pl_module, loss, data, y, **options)
+            result = _torch.audit(pl_module, loss, data, y, **options)
         finally:
             for part, training in modes.items():
                 part.training = training
-        self.audits.append((done, found))
+        self.audits.append((done, result))
         if self._log:
-            dfil = found["dfil"]
+            dfil = result["dfil"]
             if dfil is not None:
                 numbers = {"leakscope/dfil_median": float(dfil["p50"]), "leakscope/dfil_max": float(dfil["max"])}
                 for logger in trainer.loggers:

@@ -194,10 +194,10 @@ class Tracker:
     def _renyi_of(self, sigma: float, rate: float, nu: Array) -> Array:
         return np.frombuffer(self._table(sigma, rate).renyi(np.ascontiguousarray(nu)), dtype=np.float64).reshape(-1, _ORDERS)
 
-    def _functional(self, found: Records) -> Functional:
+    def _functional(self, result: Records) -> Functional:
         """The module as it is now; looked at once for what no record owns."""
         if self._dimension == 0:
-            sample = sampled(found)
+            sample = sampled(result)
             functional = Functional(self._module, self._loss, trained_names(self._module, None),
                                     secret_of(self._module, sample, self._secret_names), False)
             self._notes += check_alone(functional, sample)
@@ -214,11 +214,11 @@ class Tracker:
             self._measured += int(self._panel is None)
             return
         with quiet(), without_grad_samples(self._module) as dropped, differentiable(self._module):
-            found = self._fetched(numbers)
+            result = self._fetched(numbers)
             try:
-                functional = self._functional(found)
-                parts = [self._probed(functional, found.at(list(range(at, min(at + self._chunk, len(found))))))
-                         for at in range(0, len(found), self._chunk)]
+                functional = self._functional(result)
+                parts = [self._probed(functional, result.at(list(range(at, min(at + self._chunk, len(result))))))
+                         for at in range(0, len(result), self._chunk)]
             except LeakscopeError:
                 raise
             except (RuntimeError, NotImplementedError, TypeError, IndexError, ValueError) as e:
@@ -234,7 +234,7 @@ class Tracker:
         self._measured += 1
         self._steps.append((float(drawn), float(loss.mean()), float((n > clip).mean())))
         self._point(rate, float(loss.mean()))
-        for number, word in zip(numbers, _words(found.target) or []):
+        for number, word in zip(numbers, _words(result.target) or []):
             self._labels.setdefault(number, word)
 
     def _probed(self, functional: Functional, some: Records) -> tuple[Array, Array, Array, Array]:
@@ -280,9 +280,9 @@ class Tracker:
     def _fetched(self, numbers: list[int]) -> Records:
         dataset, collate = self._loader.dataset, self._loader.collate_fn
         batch = collate([dataset[i] for i in numbers])
-        found = _batch(batch, None, self._loss is None, 0)
-        found.numbers = list(numbers)
-        return _placed(found, *place_of(self._module))
+        result = _batch(batch, None, self._loss is None, 0)
+        result.numbers = list(numbers)
+        return _placed(result, *place_of(self._module))
 
     def result(self) -> Training:
         """What records have given away so far: ``document``, ``records`` (a row for every record), ``summary()``, pages."""
@@ -415,9 +415,9 @@ def _panel(records: Any, n: int, seed: int) -> list[int] | None:
             raise OptionError("records='panel': say how many, or which: a number or a list of record numbers")
         return None
     if isinstance(records, (list, tuple, range, np.ndarray)):
-        found = [whole("records", i, 0, n - 1) for i in (records.tolist() if isinstance(records, np.ndarray) else records)]
-        if not found or len(set(found)) != len(found):
+        result = [whole("records", i, 0, n - 1) for i in (records.tolist() if isinstance(records, np.ndarray) else records)]
+        if not result or len(set(result)) != len(result):
             raise OptionError("records: expected record numbers, each once, and at least one")
-        return found
+        return result
     count = whole("records", records, 1, n)
     return sorted(np.random.default_rng([seed, 2]).choice(n, size=count, replace=False).tolist())

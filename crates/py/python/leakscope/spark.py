@@ -42,29 +42,29 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: 
         Those of :func:`leakscope.audit`.
     """
     tables, session = folders(records=records, scores=scores), _session(spark)
-    found = _asked(_models.audit, data, session, tables, options)
+    result = _asked(_models.audit, data, session, tables, options)
     if "records" in tables:
-        found.__dict__["records"] = session.read.parquet(tables["records"])
-    return found
+        result.__dict__["records"] = session.read.parquet(tables["records"])
+    return result
 
 
 def balance(data: Any, *, spark: Any = None, **options: Any) -> Balance:
     """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data`` and ``spark`` as for :func:`audit`."""
-    found: Balance = _asked(_models.balance, data, _session(spark), {}, options)
-    return found
+    result: Balance = _asked(_models.balance, data, _session(spark), {}, options)
+    return result
 
 
 def release(data: Any, *, spark: Any = None, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the executors of a Spark cluster; noise and ledger stay here."""
-    found: Release = _asked(_models.release, data, _session(spark), {}, options)
-    return found
+    result: Release = _asked(_models.release, data, _session(spark), {}, options)
+    return result
 
 
 def bound(data: Any, *, spark: Any = None, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the executors of a Spark cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""
-    found: Bound = _asked(_privacy.bound, data, _session(spark), {}, options)
-    return found
+    result: Bound = _asked(_privacy.bound, data, _session(spark), {}, options)
+    return result
 
 
 def _session(spark: Any) -> Any:
@@ -131,10 +131,10 @@ def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str],
     """A question about a DataFrame: its partitions are persisted, and read as Arrow in every pass."""
     held, folders = data.persist(), dict(tables)
     try:
-        found = _collected(held, _counted)
+        result = _collected(held, _counted)
         schema, partitions = None, []
-        for at in range(max(found, default=-1) + 1):
-            rows, ends, columns = _read(found[at]) if at in found else (0, 0, None)
+        for at in range(max(result, default=-1) + 1):
+            rows, ends, columns = _read(result[at]) if at in result else (0, 0, None)
             partitions.append((rows, ends))
             schema = schema or columns
         if schema is None:
@@ -185,10 +185,10 @@ def _counted(batches: Iterator[Any]) -> Iterator[Any]:
         yield _answer(at, json.dumps([count, ends, schema]).encode())
 
 
-def _read(found: bytes) -> tuple[int, int, Any]:
+def _read(result: bytes) -> tuple[int, int, Any]:
     import json
 
     import pyarrow as pa
 
-    rows, ends, schema = json.loads(found)
+    rows, ends, schema = json.loads(result)
     return rows, ends, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema)))

@@ -8,17 +8,22 @@ what anybody can pull out of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from . import _native, _progress
 from ._docs import documented
 from ._net_results import Training
-from ._requests import Path, Progress, listed
+from ._requests import Path, Progress, listed, release, run
 from ._results import Result
 
 __all__ = ["Canary", "TextAudit", "TextTraining", "audit", "canary", "train"]
+
+
+def _source(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The model, what of it is fine-tuned, and the texts."""
+    return {"list": listed(options["texts"]), **{name: options[name] for name in ("model", "tokenizer", "long", "layers", "rank")}}
 
 
 class TextAudit(Result):
@@ -79,8 +84,7 @@ def audit(
     TextAudit
         Loss, norm of the gradient, dFIL, η and PLIS of every text, the page.
     """
-    values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "long": long, "layers": layers, "rank": rank,
-              "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma},
+    values = {"source": _source(locals()), "release": release(locals()),
               "trace": trace if isinstance(trace, str) else {"probes": trace}, "eta": eta, "plis": plis,
               "secrets": listed(secret), "secret_pattern": secret_pattern, "show": show, "redact": redact, "seed": seed, "precision": precision, "device": device}
     with _progress.shown(progress) as told:
@@ -176,13 +180,8 @@ def train(
     TextTraining
         ε and what it rests on, accounts of texts, where the model is, the page.
     """
-    values = {"model": model, "tokenizer": tokenizer, "list": listed(texts), "users": listed(users), "long": long,
-              "test_list": listed(test if test is not None else holdout), "layers": layers, "rank": rank, "epochs": epochs, "steps": steps, "batch": batch,
-              "rate": rate, "lr": lr, "momentum": momentum, "adam": adam,
-              "release": {"clip": clip, "clip_kind": clip_kind, "sigma": sigma}, "epsilon": epsilon, "delta": delta,
-              "weight_decay": weight_decay, "track": track, "probes": probes, "filter_epsilon": filter_epsilon,
-              "checkpoint_every": checkpoint_every, "resume": resume, "redact": redact, "seed": seed,
-              "not_private_noise_from_seed": not_private_noise_from_seed, "precision": precision, "device": device}
+    values = {"source": _source(locals()), "run": run(locals()), "users": listed(users), "batch": batch,
+              "test_list": listed(test if test is not None else holdout)}
     with _progress.shown(progress) as told:
         done = TextTraining(_native.text_train(values, os.fspath(out), told), rate)
     folder = os.path.join(os.fspath(out), "model")

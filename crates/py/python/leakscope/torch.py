@@ -94,10 +94,10 @@ def audit(
         converted = _for_kernels(module, loss, data, y, strict=engine == "kernels")
         if converted is not None:
             net, x, labels = converted
-            found = net.audit(x, labels, **options)
+            result = net.audit(x, labels, **options)
             # maps in the layout that went in
-            found._channels_first = plain(data).ndim == 4
-            return found
+            result._channels_first = plain(data).ndim == 4
+            return result
     return _general(module, loss, data, y, trained, secret, index, chunk, vectorize, options)
 
 
@@ -189,8 +189,8 @@ def _same(net: Network, module: Any, loss: Any, torchs: tuple[Any, Any], ours: t
         x, y = (torch.as_tensor(v[i : i + 1], device=first.device) for v in torchs)
         with torch.no_grad():
             expected = float(function(module(x.to(first.dtype)), y)) / net._factor
-        found = net.evaluate(ours[0][i : i + 1], ours[1][i : i + 1])["loss"]
-        if not abs(found - expected) <= (1e-9 if first.dtype == torch.float64 else 1e-3) * (1 + abs(expected)):
+        result = net.evaluate(ours[0][i : i + 1], ours[1][i : i + 1])["loss"]
+        if not abs(result - expected) <= (1e-9 if first.dtype == torch.float64 else 1e-3) * (1 + abs(expected)):
             return False
     return True
 
@@ -208,9 +208,9 @@ def _general(module: Any, loss: Any, data: Any, y: Any, trained: Any, secret: An
             raise OptionError(f"{name}: there is no such option; they are {', '.join(known)}")
     chosen = {**known, **options}
     out = chosen.pop("out")
-    found = _torch_audit.audit(module, _callable(loss), data, y, trained=trained, secret=secret, index=index, chunk=chunk,
+    result = _torch_audit.audit(module, _callable(loss), data, y, trained=trained, secret=secret, index=index, chunk=chunk,
                                vectorize=vectorize, chosen=chosen.pop("records"), **chosen)
-    return found._kept(out)
+    return result._kept(out)
 
 
 def _callable(loss: Any) -> Any:

@@ -23,8 +23,8 @@ pub struct SecretBounds {
     /// What the attacker sees, in words.
     pub setting: String,
     /// What curves say, in whole sentences, where there is no single answer.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<String>,
+    #[serde(rename = "said", default, skip_serializing_if = "Vec::is_empty")]
+    pub sentences: Vec<String>,
     /// Number of values of the secret; absent for a continuous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<u64>,
@@ -153,8 +153,9 @@ impl Row {
 /// A bound on the error of an estimate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimation {
-    /// What is bounded, in words.
-    pub what: String,
+    /// Whose error is bounded, in words.
+    #[serde(rename = "what")]
+    pub attacker: String,
     /// The bound: a standard deviation or root mean squared error, at least.
     #[serde(with = "crate::unbounded::claim")]
     pub error: Bound,
@@ -169,8 +170,9 @@ pub struct Estimation {
 /// The error of an estimate, estimated over the records of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Typical {
-    /// What is estimated, in words.
-    pub what: String,
+    /// Whose error is estimated, in words.
+    #[serde(rename = "what")]
+    pub attacker: String,
     /// The root mean squared error, about.
     pub error: Measured,
     /// Unit, in words.
@@ -181,7 +183,7 @@ impl Estimation {
     /// A bound with what it rests on.
     pub fn of(attacker: &str, error: Bound, unit: &str) -> Self {
         Self {
-            what: attacker.into(),
+            attacker: attacker.into(),
             error,
             unit: unit.into(),
             assumptions: error.theorem.assumptions().iter().map(|a| (*a).to_owned()).collect(),

@@ -31,8 +31,8 @@ pub struct Inversion {
     /// By noise, least first; empty where the gradient was given.
     pub levels: Vec<Level>,
     /// Where the gradient was given: what came of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given: Option<Given>,
+    #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
+    pub gradient: Option<GradientOutcome>,
     /// Error against noise.
     pub figures: Vec<Figure>,
     /// The records that the page shows, best reconstructed first.
@@ -194,7 +194,8 @@ pub struct Attacked {
     /// dFIL at σ = 1.
     pub dfil: f64,
     /// By level: how well it was found.
-    pub found: Vec<Outcome>,
+    #[serde(rename = "found")]
+    pub outcomes: Vec<Outcome>,
 }
 
 /// How well a record was found.
@@ -217,7 +218,7 @@ pub struct Outcome {
 
 /// What came of a gradient that was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Given {
+pub struct GradientOutcome {
     /// Cosine of the gradient of the reconstruction and the one given.
     pub cosine: f64,
     /// The labels, in words.

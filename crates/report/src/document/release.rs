@@ -41,7 +41,8 @@ pub struct Release {
     /// η of all releases of these data so far, this one included.
     pub composed: Composed,
     /// What was given, and so is public, in whole sentences.
-    pub given: Vec<String>,
+    #[serde(rename = "given")]
+    pub public_inputs: Vec<String>,
     /// What was read off the data, and what became of it, in whole sentences.
     pub read_off: Vec<String>,
     /// What an attacker is taken to know, in whole sentences.
@@ -237,8 +238,8 @@ pub struct Stated {
     pub label: Option<Ceiling>,
     /// Values that were given; elsewhere they are the 10% and 90% quantiles of a number, each record's own and the
     /// median, and any two levels of a category.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<GivenPair>,
+    #[serde(rename = "given", default, skip_serializing_if = "Vec::is_empty")]
+    pub public_pairs: Vec<PublicPair>,
     /// Told apart at most this often, values count as protected.
     pub protect_at: f64,
     /// How many times the noise brings all of it within that limit, for the owner alone; absent where it is, or where no noise does.
@@ -274,7 +275,7 @@ pub enum Means {
 
 /// Two values that somebody gave, and so are public.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GivenPair {
+pub struct PublicPair {
     /// The attribute, or the target.
     pub attribute: String,
     /// One value.

@@ -188,13 +188,14 @@ pub struct Claim {
     /// Whether it holds here.
     pub holds: bool,
     /// What we find.
-    pub found: String,
+    #[serde(rename = "found")]
+    pub finding: String,
 }
 
 impl Claim {
     /// A statement and what we find.
     pub fn new(claim: impl Into<String>, holds: bool, finding: impl Into<String>) -> Self {
-        Self { claim: claim.into(), holds, found: finding.into() }
+        Self { claim: claim.into(), holds, finding: finding.into() }
     }
 }
 

@@ -10,7 +10,7 @@ pub const PROTECT_AT: f64 = 0.6;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tell {
     /// One entry an attribute.
-    pub attributes: Vec<Told>,
+    pub attributes: Vec<ValuePair>,
     /// Attributes that were not tried, as that would take too long or cannot be done; no page with any of them is green.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -51,7 +51,7 @@ impl Allowance {
 /// Two values of one attribute: the probability of naming the right one, both being equally likely beforehand, at most
 /// (Neyman and Pearson, for every attacker). A coin toss has ½.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ValuePair {
     /// The column, or the target.
     pub attribute: String,
     /// One value, as it is written.
@@ -86,7 +86,7 @@ pub struct Told {
     pub levels_shown: Vec<String>,
 }
 
-impl Told {
+impl ValuePair {
     /// The unit of the two values, after a space; dates and levels have none.
     pub fn unit(&self, unit: Option<&str>) -> String {
         let is_number = |text: &String| text.trim_start_matches("about ").parse::<f64>().is_ok();
@@ -149,23 +149,23 @@ impl Tell {
     }
 
     /// The attribute that is told apart most often, as far as that is settled.
-    pub fn worst(&self) -> Option<&Told> {
+    pub fn worst(&self) -> Option<&ValuePair> {
         // What is only not excluded comes after what is known.
         // Of those that are certain, the one that more noise hides last.
-        let apart = |t: &Told| t.distance.filter(|_| t.shows.is_none()).unwrap_or(f64::INFINITY);
-        let more = |a: &&Told, b: &&Told| {
+        let apart = |t: &ValuePair| t.distance.filter(|_| t.shows.is_none()).unwrap_or(f64::INFINITY);
+        let more = |a: &&ValuePair, b: &&ValuePair| {
             self.shown(a).total_cmp(&self.shown(b)).then(apart(a).total_cmp(&apart(b)))
         };
         self.attributes.iter().max_by(more)
     }
 
     /// What was found of an attribute by its name; nothing where it was not tried.
-    pub fn of_attribute(&self, name: &str) -> Option<&Told> {
+    pub fn of_attribute(&self, name: &str) -> Option<&ValuePair> {
         self.attributes.iter().find(|t| !t.label && t.attribute == name)
     }
 
     /// The probability of an attribute as it is shown: what is not excluded, or what is known where that is open.
-    pub fn shown(&self, told: &Told) -> f64 {
+    pub fn shown(&self, told: &ValuePair) -> f64 {
         match told.told_at_least() {
             Some(least) if told.is_open(self.protect_at) => least,
             Some(_) | None => told.worst,

@@ -15,7 +15,7 @@ use super::Numbers;
 use super::histogram::coarsened;
 use crate::document::audit::{Attribute, Audit, Histogram, Series, SigmaSource};
 use crate::document::choice::SeriesBy;
-use crate::document::tell::Told;
+use crate::document::tell::ValuePair;
 use crate::format;
 use leakscope_core::num::Summary;
 
@@ -130,7 +130,7 @@ fn attribute(x: &mut Attribute) {
 }
 
 /// Two values: quantiles are values of records, and a level may be one that few have.
-fn pair(told: &mut Told) {
+fn pair(told: &mut ValuePair) {
     (told.from, told.to) = match (told.from.parse::<f64>(), told.to.parse::<f64>()) {
         (Ok(a), Ok(b)) if a.is_finite() && b.is_finite() && a != b => {
             let step = 10_f64.powf((b - a).abs().log10().floor());

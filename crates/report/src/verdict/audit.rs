@@ -9,7 +9,7 @@ use crate::document::audit::{Attribute, Audit, Duplicates, Label, Limit, SigmaSo
 use crate::document::bound::SecretBounds;
 use crate::document::choice::{Metric, ValueKind};
 use crate::document::noise::Source;
-use crate::document::tell::{Tell, Told};
+use crate::document::tell::{Tell, ValuePair};
 use crate::format;
 use crate::words;
 use leakscope_core::special::normal_cdf;
@@ -70,7 +70,7 @@ pub(crate) fn of_secret(bounds: &SecretBounds) -> (Option<Success>, Option<Succe
 }
 
 /// Whether it is known how often values of an attribute are told apart, as far as the limit goes.
-pub(super) fn is_settled(told: &Told, goal: f64) -> bool {
+pub(super) fn is_settled(told: &ValuePair, goal: f64) -> bool {
     told.is_settled() || worst(told) <= goal
 }
 
@@ -79,11 +79,11 @@ fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>, Option<f64>) {
     let settled = || tell.attributes.iter().filter(|t| is_settled(t, tell.protect_at));
     let of = |label: bool| settled().filter(|t| t.label == label).map(worst).max_by(f64::total_cmp);
     let open = tell.attributes.iter().filter(|t| !is_settled(t, tell.protect_at));
-    (of(false), of(true), open.filter_map(Told::told_at_least).max_by(f64::total_cmp))
+    (of(false), of(true), open.filter_map(ValuePair::told_at_least).max_by(f64::total_cmp))
 }
 
 /// The larger of what is printed about one attribute, on the scale of two values.
-pub(super) fn worst(told: &Told) -> f64 {
+pub(super) fn worst(told: &ValuePair) -> f64 {
     let among =
         told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
     among.map_or(told.worst, |s| told.worst.max(s.told_of_two()))
@@ -192,7 +192,7 @@ fn together(audit: &Audit) -> Option<f64> {
 
 /// Whether values of an attribute, or of the label, were put in place.
 pub(crate) fn is_tried(audit: &Audit, name: &str, label: bool) -> bool {
-    let of = |t: &Told| t.label == label && t.attribute == name;
+    let of = |t: &ValuePair| t.label == label && t.attribute == name;
     audit.tell.as_ref().is_some_and(|t| t.attributes.iter().any(of))
 }
 
@@ -309,8 +309,8 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
 }
 
 /// The sentence where two values were tried.
-fn tested(told: &Told, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
-    let Told { attribute, from, to, worst, median, worst_record, .. } = told;
+fn tested(told: &ValuePair, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
+    let ValuePair { attribute, from, to, worst, median, worst_record, .. } = told;
     let unit = told.unit(unit);
     let who = plain("Somebody who knows everything else tells ");
     let pair = strong(format!("{attribute} {from} from {to}{unit}"));
@@ -338,9 +338,9 @@ fn tested(told: &Told, unit: Option<&str>, protect_at: f64) -> Vec<Span> {
 }
 
 /// What was not settled of others than the one that is told apart most often, as far as that is known.
-fn others_open(tell: &Tell, first: &Told) -> Option<Span> {
-    let is_other = |t: &&Told| !std::ptr::eq(*t, first) && t.is_open(tell.protect_at);
-    let open: Vec<&Told> = tell.attributes.iter().filter(is_other).collect();
+fn others_open(tell: &Tell, first: &ValuePair) -> Option<Span> {
+    let is_other = |t: &&ValuePair| !std::ptr::eq(*t, first) && t.is_open(tell.protect_at);
+    let open: Vec<&ValuePair> = tell.attributes.iter().filter(is_other).collect();
     let (most, rest) = (open.iter().max_by(|a, b| tell.shown(a).total_cmp(&tell.shown(b)))?, open.len() - 1);
     let others = match rest {
         0 => String::new(),

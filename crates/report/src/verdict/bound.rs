@@ -40,8 +40,8 @@ pub(crate) fn facts(f: &SecretBounds) -> Facts {
 /// The verdict on bounds.
 pub fn of_bound(f: &SecretBounds) -> Verdict {
     let decision = decide(&facts(f));
-    if !f.said.is_empty() || f.bounds.is_empty() {
-        let sentences = f.said.iter().map(|s| vec![plain(s.clone())]).collect();
+    if !f.sentences.is_empty() || f.bounds.is_empty() {
+        let sentences = f.sentences.iter().map(|s| vec![plain(s.clone())]).collect();
         return Verdict::new(decision, "In short", sentences);
     }
     let best = &f.bounds[0];

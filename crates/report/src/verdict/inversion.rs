@@ -16,7 +16,7 @@ pub(crate) fn facts(i: &Inversion) -> Facts {
     let levels = own_levels(i);
     let certain = levels.iter().any(|l| is_given_away(i, l)).then_some(1.0);
     let most = levels.iter().map(|l| l.identified.value).chain(certain).max_by(f64::total_cmp);
-    let noise = if levels.iter().any(|l| l.sigma <= 0.0) || i.given.is_some() {
+    let noise = if levels.iter().any(|l| l.sigma <= 0.0) || i.gradient.is_some() {
         Noise::Absent
     } else {
         Noise::Chosen
@@ -47,7 +47,7 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
         )]);
     }
     sentences.extend(against_coin(i));
-    if let Some(g) = &i.given {
+    if let Some(g) = &i.gradient {
         sentences.push(vec![plain(format!(
             "The gradient of the reconstruction has a cosine of {} with the one given.",
             format::number(g.cosine)
@@ -61,7 +61,7 @@ pub fn of_inversion(i: &Inversion) -> Verdict {
 }
 
 fn head(i: &Inversion, colour: Colour) -> &'static str {
-    match (&i.given, colour) {
+    match (&i.gradient, colour) {
         (Some(_), _) => "A record was reconstructed from the gradient",
         (None, Colour::Red) if own_levels(i).iter().any(|l| is_given_away(i, l)) => {
             "The first layer gives records away"

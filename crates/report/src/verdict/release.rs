@@ -7,8 +7,8 @@ use super::{
     more_noise, noise_to_hide, plain, strong,
 };
 use crate::document::noise::{Goal, Secret};
-use crate::document::release::{Ceiling, GivenPair, Means, Owned, PublishedShape, Release};
-use crate::document::tell::{Allowance, Tell, Told};
+use crate::document::release::{Ceiling, Means, Owned, PublicPair, PublishedShape, Release};
+use crate::document::tell::{Allowance, Tell, ValuePair};
 use crate::format;
 use leakscope_core::units::public_sigma;
 
@@ -110,10 +110,10 @@ pub fn of_owned(owned: &Owned) -> Verdict {
         decision.open.extend(Reservations { equal_rows: true, ..Reservations::default() }.lines());
         decision.colour = decision.colour.max(Colour::Amber);
     }
-    let exposed: Vec<&Told> =
+    let exposed: Vec<&ValuePair> =
         owned.measured.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > limit).collect();
-    let shown: Vec<&Told> = exposed.iter().copied().filter(|t| t.shows.is_some()).collect();
-    let open: Vec<&Told> = exposed.iter().copied().filter(|t| !is_settled(t, limit)).collect();
+    let shown: Vec<&ValuePair> = exposed.iter().copied().filter(|t| t.shows.is_some()).collect();
+    let open: Vec<&ValuePair> = exposed.iter().copied().filter(|t| !is_settled(t, limit)).collect();
     let mut sentences = vec![told_apart(r, &facts), information(r)];
     let head = if !shown.is_empty() {
         let each: Vec<String> = shown.iter().take(3).map(|t| capitalised(&cause(t))).collect();
@@ -167,8 +167,8 @@ pub fn of_owned(owned: &Owned) -> Verdict {
 }
 
 /// How many times the noise of a release refits have shown to be needed, where this one is not enough.
-fn shown_to_need(exposed: &[&Told], limit: f64) -> Option<f64> {
-    let times = |t: &&Told| {
+fn shown_to_need(exposed: &[&ValuePair], limit: f64) -> Option<f64> {
+    let times = |t: &&ValuePair| {
         let distance = if is_settled(t, limit) { t.distance } else { t.at_least };
         noise_to_hide(distance?, t.among_all.map_or(2, |all| all.levels), limit)
     };
@@ -211,7 +211,7 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
         spans.push(plain("."));
         return spans;
     }
-    let named = r.tell.as_ref().map(|t| named_values(&t.given)).unwrap_or_default();
+    let named = r.tell.as_ref().map(|t| named_values(&t.public_pairs)).unwrap_or_default();
     spans.push(plain(format!(": somebody who knows all else tells two typical values {named}")));
     if let Some(p) = attribute {
         spans.extend([plain("of an attribute of the most exposed record apart in "), strong(share(p))]);
@@ -232,7 +232,7 @@ fn told_apart(r: &Release, facts: &Facts) -> Vec<Span> {
 }
 
 /// Values that somebody named in place of typical ones, in brackets; empty where nobody did.
-fn named_values(pairs: &[GivenPair]) -> String {
+fn named_values(pairs: &[PublicPair]) -> String {
     let each: Vec<String> =
         pairs.iter().map(|p| format!("of {} {} or {}", p.attribute, p.from, p.to)).collect();
     match each.is_empty() {

@@ -6,7 +6,7 @@ use super::audit::{
 };
 use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
 use crate::document::audit::{Audit, ReadOff};
-use crate::document::tell::{Shows, Tell, Told};
+use crate::document::tell::{Shows, Tell, ValuePair};
 use crate::format;
 use crate::noise_words;
 use crate::words;
@@ -24,7 +24,7 @@ pub(super) enum Remedy<'a> {
     /// More noise, no less than so many times: how much suffices is not known.
     MoreNoise { at_least: f64 },
     /// No noise of any size: these show without any coefficient, or through there being a model at all.
-    NoNoise(Vec<&'a Told>),
+    NoNoise(Vec<&'a ValuePair>),
 }
 
 /// How many times the noise a distance takes; at least so many where the probability alone is known.
@@ -48,7 +48,7 @@ impl Needed {
 pub(super) fn remedy<'a>(audit: &'a Audit, facts: &Facts) -> Remedy<'a> {
     let goal = facts.protect_at;
     let told = || audit.tell.iter().flat_map(|t| &t.attributes).filter(|t| worst(t) > goal);
-    let shown: Vec<&Told> = told().filter(|t| t.shows.is_some()).collect();
+    let shown: Vec<&ValuePair> = told().filter(|t| t.shows.is_some()).collect();
     if !shown.is_empty() {
         return Remedy::NoNoise(shown);
     }
@@ -280,7 +280,7 @@ fn with_more_noise(audit: &Audit, facts: &Facts, at_least: f64) -> String {
 }
 
 /// Why values are told for certain, whatever the noise, and what helps.
-pub fn cause(told: &Told) -> String {
+pub fn cause(told: &ValuePair) -> String {
     let name = &told.attribute;
     match told.shows {
         Some(Shows::Unit) => format!(

@@ -25,7 +25,7 @@ use crate::document::attack::AttackResult;
 use crate::document::audit::{Audit, Label, Limit, Record, SigmaSource};
 use crate::document::bound::SecretBounds;
 use crate::document::noise::Inference;
-use crate::document::tell::{AmongAll, Told};
+use crate::document::tell::{AmongAll, ValuePair};
 use crate::words;
 use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::num::Summary;
@@ -169,11 +169,11 @@ fn with_prior(error: f64, prior: f64, k: f64) -> f64 {
 }
 
 /// The distance that the median record's probability tells; nothing where that is too close to certainty to tell it.
-pub(crate) fn median_distance(told: &Told) -> Option<f64> {
+pub(crate) fn median_distance(told: &ValuePair) -> Option<f64> {
     (told.median < 1.0 - 1e-9).then(|| 2.0 * normal_quantile(told.median.max(0.5)))
 }
 
-fn move_told(told: &mut Told, k: f64) {
+fn move_told(told: &mut ValuePair, k: f64) {
     let certain_unless_more_noise = |p: f64| if k <= 1.0 { p } else { 1.0 };
     told.median = match median_distance(told) {
         Some(distance) => two_values(k * distance, 1).value,

@@ -3,7 +3,7 @@
 use super::median_distance;
 use crate::document::audit::Audit;
 use crate::document::choice::{Metric, OneHot, Scaling};
-use crate::document::tell::Told;
+use crate::document::tell::ValuePair;
 use crate::format::quoted;
 use crate::verdict::{
     Colour, RULES, Rule, Success, TOLD_AT, estimated_distance, exposures, facts_of_audit, headline,
@@ -181,18 +181,18 @@ impl Moving {
 }
 
 /// The pairs that can decide at some noise: of those that are alike but for their distance the furthest apart.
-fn leading(audit: &Audit) -> Vec<&Told> {
+fn leading(audit: &Audit) -> Vec<&ValuePair> {
     // Without a distance two are alike where the probability of two values is all there is.
-    let kind = |t: &Told| match (t.distance.filter(|_| t.shows.is_none()), t.at_least, t.among_all) {
+    let kind = |t: &ValuePair| match (t.distance.filter(|_| t.shows.is_none()), t.at_least, t.among_all) {
         (Some(_), None, all) => Some((t.label, true, all.map(|a| a.levels))),
         (None, None, None) => Some((t.label, false, None)),
         (_, Some(_), _) | (None, None, Some(_)) => None,
     };
-    let further = |a: &Told, b: &Told| match (a.distance, b.distance) {
+    let further = |a: &ValuePair, b: &ValuePair| match (a.distance, b.distance) {
         (Some(a), Some(b)) => a > b,
         (_, _) => a.worst > b.worst,
     };
-    let mut leading: Vec<&Told> = vec![];
+    let mut leading: Vec<&ValuePair> = vec![];
     for told in audit.tell.iter().flat_map(|t| &t.attributes) {
         match leading.iter_mut().find(|other| kind(told).is_some() && kind(other) == kind(told)) {
             Some(other) if further(told, other) => *other = told,
@@ -203,13 +203,13 @@ fn leading(audit: &Audit) -> Vec<&Told> {
     leading
 }
 
-fn unit<'a>(audit: &'a Audit, told: &Told) -> Option<&'a str> {
+fn unit<'a>(audit: &'a Audit, told: &ValuePair) -> Option<&'a str> {
     let of = audit.attributes.iter().find(|a| !told.label && a.name == told.attribute);
     of.and_then(|a| a.unit.as_deref())
 }
 
 impl Pair {
-    fn of(told: &Told, unit: Option<&str>) -> Self {
+    fn of(told: &ValuePair, unit: Option<&str>) -> Self {
         let unit = told.unit(unit);
         Self {
             name: told.attribute.clone(),

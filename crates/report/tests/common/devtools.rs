@@ -54,9 +54,9 @@ pub const FOLLOWS: &str = r#"(function () {
 })()"#;
 
 /// Whether two such answers say the same, numbers to the three digits that are shown.
-pub fn same_numbers(here: &Value, there: &Value, what: &str) {
+pub fn same_numbers(here: &Value, there: &Value, subject: &str) {
     let cards = |v: &Value| v.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(cards(here), cards(there), "{what}");
+    assert_eq!(cards(here), cards(there), "{subject}");
     for card in cards(here) {
         let texts = |v: &Value| -> Vec<(String, Vec<f64>)> {
             let all = v[&card].as_array().unwrap().iter().map(|t| numbers_of(t.as_str().unwrap()));
@@ -66,12 +66,12 @@ pub fn same_numbers(here: &Value, there: &Value, what: &str) {
             all
         };
         let (a, b) = (texts(here), texts(there));
-        assert_eq!(a.len(), b.len(), "{what}, {card}: {here} {there}");
+        assert_eq!(a.len(), b.len(), "{subject}, {card}: {here} {there}");
         for (a, b) in a.iter().zip(&b) {
-            assert_eq!(a.0, b.0, "{what}, {card}");
-            assert_eq!(a.1.len(), b.1.len(), "{what}, {card}: {a:?} {b:?}");
+            assert_eq!(a.0, b.0, "{subject}, {card}");
+            assert_eq!(a.1.len(), b.1.len(), "{subject}, {card}: {a:?} {b:?}");
             let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 0.011 * x.abs().max(y.abs()) + 1e-12;
-            assert!(a.1.iter().zip(&b.1).all(near), "{what}, {card}: {a:?} {b:?}");
+            assert!(a.1.iter().zip(&b.1).all(near), "{subject}, {card}: {a:?} {b:?}");
         }
     }
 }
@@ -122,13 +122,13 @@ fn numbers_of(text: &str) -> (String, Vec<f64>) {
     (words, numbers)
 }
 
-fn wait<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+fn wait<T>(subject: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(found) = attempt() {
-            return found;
+        if let Some(actual) = attempt() {
+            return actual;
         }
-        assert!(start.elapsed() < PATIENCE, "waited too long for {what}");
+        assert!(start.elapsed() < PATIENCE, "waited too long for {subject}");
         std::thread::sleep(Duration::from_millis(30));
     }
 }
@@ -267,16 +267,16 @@ impl Page {
 
     /// The value of an expression.
     pub fn eval(&mut self, expression: &str) -> Value {
-        let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", asked);
+        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", parameters);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
         answer["result"]["value"].clone()
     }
 
     /// The text of an element.
     pub fn text(&mut self, selector: &str) -> String {
-        let found = self.eval(&format!("document.querySelector({selector:?}).textContent"));
-        found.as_str().unwrap_or_default().to_owned()
+        let actual = self.eval(&format!("document.querySelector({selector:?}).textContent"));
+        actual.as_str().unwrap_or_default().to_owned()
     }
 
     /// Presses a key, as a hand does.
@@ -329,13 +329,13 @@ impl Page {
     }
 
     fn note(&mut self, message: &Value) {
-        let asked = &message["params"]["request"]["url"];
+        let address = &message["params"]["request"]["url"];
         match message["method"].as_str().unwrap_or_default() {
             "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" => {
                 self.complaints.push(message["params"].to_string());
             }
             "Network.requestWillBeSent" => {
-                let url = asked.as_str().unwrap_or_default();
+                let url = address.as_str().unwrap_or_default();
                 if !["file:", "data:", "blob:", "about:"].iter().any(|own| url.starts_with(own)) {
                     self.complaints.push(format!("asked for {url}"));
                 }

@@ -133,7 +133,7 @@ pub(crate) fn attacked(accuracies: &[(Attacker, f64, f64)]) -> Attack {
     }
 }
 
-pub(crate) fn found() -> SecretBounds {
+pub(crate) fn guessed() -> SecretBounds {
     let figure = Figure {
         id: "x".into(),
         title: HOSTILE.into(),
@@ -171,7 +171,7 @@ pub(crate) fn found() -> SecretBounds {
         schema: bound::SCHEMA.into(),
         leakscope: "0".into(),
         setting: HOSTILE.into(),
-        said: vec![],
+        sentences: vec![],
         candidates: Some(3),
         most_likely: Some(0.4),
         sigma: Some(0.3),
@@ -214,7 +214,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
         tell: Some(release::Stated {
             attributes: Some(release::Ceiling { at_most: 0.6, by: release::Means::Eta }),
             label: None,
-            given: vec![release::GivenPair {
+            public_pairs: vec![release::PublicPair {
                 attribute: HOSTILE.into(),
                 from: HOSTILE.into(),
                 to: HOSTILE.into(),
@@ -229,7 +229,7 @@ pub(crate) fn released(sigma: f64, eta_max: f64) -> Release {
             eta_max: Some(eta_max * 3_f64.sqrt()),
             budget_eta: Some(0.6),
         },
-        given: vec![HOSTILE.into()],
+        public_inputs: vec![HOSTILE.into()],
         read_off: vec![HOSTILE.into()],
         known: vec![HOSTILE.into()],
         assumed: vec![HOSTILE.into()],
@@ -418,7 +418,7 @@ pub(crate) fn stated(attributes: (f64, Means), label: Option<(f64, Means)>) -> R
     let tell = Stated {
         attributes: Some(ceiling(attributes)),
         label: label.map(ceiling),
-        given: vec![],
+        public_pairs: vec![],
         protect_at: PROTECT_AT,
         more_noise: None,
         withdraw_first: vec![],

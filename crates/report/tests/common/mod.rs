@@ -12,7 +12,7 @@ use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
 use leakscope_report::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
 use leakscope_report::noise::Source;
-use leakscope_report::tell::{Tell, Told};
+use leakscope_report::tell::{Tell, ValuePair};
 
 /// A multiplicative congruential generator: enough for charts, the same everywhere.
 struct Dice(u64);
@@ -131,7 +131,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             Series { name, mean: d.mean(), counts: d.histogram(low, high, bins) }
         })
         .collect();
-    let found: Vec<Group> = names
+    let actual: Vec<Group> = names
         .iter()
         .enumerate()
         .map(|(g, name)| {
@@ -161,8 +161,8 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
     let top: Vec<&Record> = order.iter().filter(|r| r.eta > eta.p99).take(100).collect();
     let below =
         |f: &dyn Fn(&Record) -> bool| top.iter().filter(|r| f(r)).count() as f64 / top.len().max(1) as f64;
-    let ratio = found.iter().map(|g| g.eta_mean).fold(0.0, f64::max)
-        / found.iter().map(|g| g.eta_mean).fold(f64::INFINITY, f64::min);
+    let ratio = actual.iter().map(|g| g.eta_mean).fold(0.0, f64::max)
+        / actual.iter().map(|g| g.eta_mean).fold(f64::INFINITY, f64::min);
     let mut attributes = vec![
         category("cyp2c9", &["*1/*1", "*1/*2", "*1/*3"], [0.105, 0.43, 1.9]),
         category("amiodarone", &["no", "yes"], [0.089, 0.38, 1.2]),
@@ -282,7 +282,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
         dataset: Dataset { eta: 2.7 * eta.max },
         attributes,
         classes: vec![],
-        groups: found,
+        groups: actual,
         group_ratio: (groups > 1).then_some(ratio),
         utility: Some(Utility {
             metric: Metric::Mse,
@@ -478,7 +478,7 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
 
 /// Two values of some attributes, told apart so often.
 pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
-    let one = |&(name, worst, label): &(&str, f64, bool)| Told {
+    let one = |&(name, worst, label): &(&str, f64, bool)| ValuePair {
         attribute: name.into(),
         from: "40".into(),
         to: "60".into(),

@@ -1,6 +1,6 @@
 //! Every kind of page, from names that try to break out of it.
 
-use super::kinds::{attacked, balanced, canary, compared, costs, found, released, reproduced, texts};
+use super::kinds::{attacked, balanced, canary, compared, costs, guessed, released, reproduced, texts};
 use super::networks::{audit, informed, inverted, learned, members, pictures, reconstructed, training};
 use super::{hostile, told};
 use leakscope_core::attack::Attack as Attacker;
@@ -28,7 +28,7 @@ pub(crate) fn every_kind() -> Vec<(&'static str, String)> {
         ("release", release_page(&released(0.5, 0.3))),
         ("published release", release_page(&released(0.5, 0.3).for_publication())),
         ("release for its owner", owners_release_page(&owned(5_000))),
-        ("bound", bound_page(&found())),
+        ("bound", bound_page(&guessed())),
         ("account", account_page(&costs(2.0, 3, true))),
         ("canary", canary_page(&canary(0.3))),
         ("texts", text_audit_page(&texts(4.0).0, &texts(4.0).1)),
@@ -84,7 +84,7 @@ fn index() -> String {
     folder_page(&[
         of("audit", page(&hostile())),
         of("attack", attack_page(&attacked(&[(Attacker::WhiteBox, 0.1, 0.9)]))),
-        of("bound", bound_page(&found())),
+        of("bound", bound_page(&guessed())),
         of("account", account_page(&costs(2.0, 3, true))),
         of("release", release_page(&released(0.5, 0.3))),
     ])
@@ -136,7 +136,7 @@ pub(crate) fn wide(columns: usize) -> Audit {
     let mut tell = told(&[("x", 0.6, false)]);
     let one = tell.attributes[0].clone();
     tell.attributes = (0..columns)
-        .map(|k| leakscope_report::tell::Told {
+        .map(|k| leakscope_report::tell::ValuePair {
             attribute: name(k),
             worst: 0.5 + 0.4 / (k + 1) as f64,
             ..one.clone()

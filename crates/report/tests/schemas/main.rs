@@ -11,7 +11,7 @@ mod shape;
 mod source;
 mod validate;
 
-use common::kinds::{attacked, balanced, canary, compared, costs, found, released, reproduced, texts};
+use common::kinds::{attacked, balanced, canary, compared, costs, guessed, released, reproduced, texts};
 use common::networks::{audit as networks, informed, inverted, members, training};
 use common::situations;
 use leakscope_core::attack::Attack as Attacker;
@@ -221,7 +221,7 @@ fn documents_are_what_their_schemas_say() {
         ("attack", owners_document(&attacked(&attacks))),
         ("release", document(&statement)),
         ("model", document(&PublishedModel::of(&statement))),
-        ("bound", document(&found())),
+        ("bound", document(&guessed())),
         ("account", costs(2.0, 3, true).json()),
         ("text-canary", document(&canary(0.3))),
         ("text-audit", owners_document(&texts(4.0).0)),

@@ -75,14 +75,14 @@ fn nullable(mut schema: Value) -> Value {
 }
 
 fn is_serialised(attributes: &[syn::Attribute]) -> bool {
-    let mut found = false;
+    let mut actual = false;
     for attribute in attributes.iter().filter(|a| a.path().is_ident("derive")) {
         let _ = attribute.parse_nested_meta(|meta| {
-            found |= meta.path.segments.last().is_some_and(|s| s.ident == "Serialize");
+            actual |= meta.path.segments.last().is_some_and(|s| s.ident == "Serialize");
             Ok(())
         });
     }
-    found
+    actual
 }
 
 impl<'a> Shapes<'a> {

@@ -33,32 +33,33 @@ impl Check<'_> {
             Value::Bool(false) => return Err(format!("{place}: nothing is expected here")),
             other => other.as_object().expect("a schema is an object"),
         };
-        for (rule, said) in rules {
+        for (rule, constraint) in rules {
             let holds = match rule.as_str() {
                 "$schema" | "$id" | "$defs" | "title" | "description" => Ok(()),
                 "$ref" => {
-                    let name = said.as_str().and_then(|r| r.strip_prefix('#')).expect("a place in this file");
+                    let name =
+                        constraint.as_str().and_then(|r| r.strip_prefix('#')).expect("a place in this file");
                     self.at(self.whole.pointer(name).expect("a definition that is there"), value, place)
                 }
-                "type" => self.kind(said, value),
-                "const" if said == value => Ok(()),
-                "const" => Err(format!("{value} is not {said}")),
-                "oneOf" => match self.ways(said, value, place) {
+                "type" => self.kind(constraint, value),
+                "const" if constraint == value => Ok(()),
+                "const" => Err(format!("{value} is not {constraint}")),
+                "oneOf" => match self.ways(constraint, value, place) {
                     1 => Ok(()),
                     n => Err(format!("{n} of the ways it may be written fit, not one: {value}")),
                 },
-                "anyOf" => match self.ways(said, value, place) {
+                "anyOf" => match self.ways(constraint, value, place) {
                     0 => Err(format!("none of the ways it may be written fits: {value}")),
                     _ => Ok(()),
                 },
                 "properties" | "required" | "additionalProperties" | "dependentRequired" => {
-                    self.object(rule, said, rules, value, place)
+                    self.object(rule, constraint, rules, value, place)
                 }
                 "items" | "prefixItems" | "minItems" | "maxItems" => {
-                    self.array(rule, said, rules, value, place)
+                    self.array(rule, constraint, rules, value, place)
                 }
-                "minimum" if value.as_f64() < said.as_f64() && value.is_number() => {
-                    Err(format!("{value} is below {said}"))
+                "minimum" if value.as_f64() < constraint.as_f64() && value.is_number() => {
+                    Err(format!("{value} is below {constraint}"))
                 }
                 "minimum" => Ok(()),
                 other => panic!("the validator does not know {other}"),
@@ -68,23 +69,23 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn kind(&self, said: &Value, value: &Value) -> Result<(), String> {
-        let fits = match said {
+    fn kind(&self, constraint: &Value, value: &Value) -> Result<(), String> {
+        let fits = match constraint {
             Value::Array(kinds) => kinds.iter().any(|k| is_kind(k.as_str().expect("a name"), value)),
             one => is_kind(one.as_str().expect("a name"), value),
         };
-        if fits { Ok(()) } else { Err(format!("{value} is no {said}")) }
+        if fits { Ok(()) } else { Err(format!("{value} is no {constraint}")) }
     }
 
-    fn ways(&self, said: &Value, value: &Value, place: &str) -> usize {
-        let ways = said.as_array().expect("a list of schemas");
+    fn ways(&self, constraint: &Value, value: &Value, place: &str) -> usize {
+        let ways = constraint.as_array().expect("a list of schemas");
         ways.iter().filter(|way| self.at(way, value, place).is_ok()).count()
     }
 
     fn object(
         &self,
         rule: &str,
-        said: &Value,
+        constraint: &Value,
         rules: &serde_json::Map<String, Value>,
         value: &Value,
         place: &str,
@@ -95,14 +96,14 @@ impl Check<'_> {
             names.filter(|name| !fields.contains_key(*name)).map(str::to_owned).next()
         };
         match rule {
-            "required" => absent(said).map_or(Ok(()), |name| Err(format!("no field {name}"))),
+            "required" => absent(constraint).map_or(Ok(()), |name| Err(format!("no field {name}"))),
             "dependentRequired" => {
-                let mut rules = said.as_object().expect("by field").iter();
+                let mut rules = constraint.as_object().expect("by field").iter();
                 let gap = rules.find_map(|(field, others)| fields.get(field).and_then(|_| absent(others)));
                 gap.map_or(Ok(()), |name| Err(format!("no field {name} beside the others")))
             }
             "properties" => {
-                let known = said.as_object().expect("by field");
+                let known = constraint.as_object().expect("by field");
                 known.iter().try_for_each(|(name, schema)| match fields.get(name) {
                     Some(field) => self.at(schema, field, &format!("{place}/{name}")),
                     None => Ok(()),
@@ -113,7 +114,7 @@ impl Check<'_> {
                 fields.iter().try_for_each(|(name, field)| {
                     match known.is_some_and(|k| k.contains_key(name)) {
                         true => Ok(()),
-                        false => self.at(said, field, &format!("{place}/{name}")),
+                        false => self.at(constraint, field, &format!("{place}/{name}")),
                     }
                 })
             }
@@ -123,24 +124,24 @@ impl Check<'_> {
     fn array(
         &self,
         rule: &str,
-        said: &Value,
+        constraint: &Value,
         rules: &serde_json::Map<String, Value>,
         value: &Value,
         place: &str,
     ) -> Result<(), String> {
         let Some(items) = value.as_array() else { return Ok(()) };
-        let bound = || usize::try_from(said.as_u64().expect("a number")).expect("a small one");
+        let bound = || usize::try_from(constraint.as_u64().expect("a number")).expect("a small one");
         let each = |schemas: &mut dyn Iterator<Item = &Value>, skip: usize| {
             let mut numbered = items.iter().enumerate().skip(skip).zip(schemas);
             numbered.try_for_each(|((i, item), schema)| self.at(schema, item, &format!("{place}/{i}")))
         };
         match rule {
-            "minItems" if items.len() < bound() => Err(format!("fewer than {said} items")),
-            "maxItems" if items.len() > bound() => Err(format!("more than {said} items")),
-            "prefixItems" => each(&mut said.as_array().expect("a list").iter(), 0),
+            "minItems" if items.len() < bound() => Err(format!("fewer than {constraint} items")),
+            "maxItems" if items.len() > bound() => Err(format!("more than {constraint} items")),
+            "prefixItems" => each(&mut constraint.as_array().expect("a list").iter(), 0),
             "items" => {
                 let before = rules.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
-                each(&mut std::iter::repeat(said), before)
+                each(&mut std::iter::repeat(constraint), before)
             }
             _ => Ok(()),
         }

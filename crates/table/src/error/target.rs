@@ -21,26 +21,26 @@ pub enum TargetError {
     /// The target has more than two classes.
     #[error(
         "target `{column}` has {}, expected two classes: for all of them choose ⟨model=softmax⟩; or keep the rows of two, or join \
-         them into two", more_classes(found, *more)
+         them into two", more_classes(classes, *more)
     )]
     ManyClasses {
         /// The target.
         column: String,
         /// The first few classes, sorted.
-        found: Vec<String>,
+        classes: Vec<String>,
         /// Whether there are more than the ones listed.
         more: bool,
     },
     /// The target has more classes than are allowed.
     #[error(
-        "target `{column}` has {found} classes, expected at most {most}: join rare ones, raise ⟨max_classes⟩, or is it a \
+        "target `{column}` has {number} classes, expected at most {most}: join rare ones, raise ⟨max_classes⟩, or is it a \
          number, for ⟨model=linear⟩?"
     )]
     TooManyClasses {
         /// The target.
         column: String,
         /// How many there are.
-        found: String,
+        number: String,
         /// How many there may be.
         most: usize,
     },
@@ -58,12 +58,12 @@ pub enum TargetError {
         count: u64,
     },
     /// The target is text where numbers are needed.
-    #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", found.join(", "))]
+    #[error("target `{column}` is text ({}), expected {expected}: choose another ⟨target⟩, or recode it", values.join(", "))]
     TextTarget {
         /// The target.
         column: String,
         /// The first few values.
-        found: Vec<String>,
+        values: Vec<String>,
         /// What the model takes.
         expected: &'static str,
     },

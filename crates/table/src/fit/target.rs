@@ -52,7 +52,7 @@ fn two_codes(
 ) -> Result<Option<(f64, f64)>, TargetError> {
     let column = || column.to_owned();
     let names = || classes.iter().take(NAMED).map(|c| crate::words::truncated(&c.name)).collect::<Vec<_>>();
-    let text = |expected| Err(TargetError::TextTarget { column: column(), found: names(), expected });
+    let text = |expected| Err(TargetError::TextTarget { column: column(), values: names(), expected });
     let two = classes.len() == 2 && !more;
     let or_classes = |expected: &'static str| match two {
         true => "numbers: for two classes choose ⟨model=logistic⟩",
@@ -64,7 +64,7 @@ fn two_codes(
             [only] => one_class(column(), only),
             _ => {
                 let more = more || classes.len() > NAMED;
-                TargetError::ManyClasses { column: column(), found: names(), more }
+                TargetError::ManyClasses { column: column(), classes: names(), more }
             }
         }),
         TargetKind::Classes { most } => refuse_classes(&column(), classes, more, most).map(|()| None),
@@ -133,8 +133,8 @@ fn refuse_classes(column: &str, classes: &[Class], more: bool, most: usize) -> R
         return Err(one_class(column(), only));
     }
     if more || classes.len() > most {
-        let found = if more { format!("more than {}", classes.len()) } else { classes.len().to_string() };
-        return Err(TargetError::TooManyClasses { column: column(), found, most });
+        let number = if more { format!("more than {}", classes.len()) } else { classes.len().to_string() };
+        return Err(TargetError::TooManyClasses { column: column(), number, most });
     }
     match classes.iter().find(|c| c.count < 2) {
         Some(c) => Err(TargetError::RareClass { column: column(), class: c.name.clone(), count: c.count }),

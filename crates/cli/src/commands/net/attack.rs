@@ -1,15 +1,12 @@
 //! `leakscope net attack`: what attackers get out of the gradients and the runs of a network.
 
-use super::super::run_args::{RedactArgs, RunArgs};
-use super::{ReleaseArgs, normalize};
+use super::{OverArgs, ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::attack::informed::{self, InformedRequest};
 use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
 use leakscope::net::attack::membership::{self, MembershipRequest};
-use leakscope::net::{Device, Precision};
 use leakscope::{Failure, Result};
 use leakscope_report::net::{informed_summary, inversion_summary, membership_summary, to_json};
-use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -142,35 +139,12 @@ pub(crate) struct Args {
     /// Least and largest value of a record [default: those of --data, else 0,1]
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     range: Option<String>,
-    /// Scale values to (x − mean)/sd [default: as in training, else not]
-    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
-    normalize: Option<String>,
     /// Measure LPIPS too, with these weights: a safetensors file with the convolutions of torchvision's alexnet
     /// (features.0.weight …) and the linear layers of lpips (lin0.model.1.weight …)
     #[arg(long, value_name = "FILE")]
     lpips: Option<PathBuf>,
-    /// No pictures of records on the page
-    #[arg(long)]
-    no_pictures: bool,
-    /// Seed of records, starts and noise [default: drawn from the system, and printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Folder for the document, records.parquet and report.html
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Format of the table of records
-    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
-    format: RecordsFormat,
-    /// Numbers that the network computes with [default: as in training, else f32]
-    #[arg(long, value_enum)]
-    precision: Option<Precision>,
-    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
-    #[arg(long, value_name = "DEVICE", default_value_t)]
-    device: Device,
     #[command(flatten)]
-    redact: RedactArgs,
-    #[command(flatten)]
-    run: RunArgs,
+    over: OverArgs,
 }
 
 /// `LOW,HIGH`.
@@ -194,12 +168,12 @@ impl Args {
             shadows: self.shadows,
             canaries: self.canaries,
             confidence: self.confidence,
-            normalize: normalize(self.normalize.as_deref())?,
-            seed: self.seed,
-            format: self.format,
-            precision: self.precision,
-            device: self.device,
-            redact: self.redact.redact,
+            normalize: normalize(self.over.normalize.as_deref())?,
+            seed: self.over.seed,
+            format: self.over.format,
+            precision: self.over.precision,
+            device: self.over.device,
+            redact: self.over.redact.redact,
         })
     }
 
@@ -223,11 +197,11 @@ impl Args {
             epochs: self.epochs.unwrap_or(usual.epochs),
             attack_lr: self.attack_lr.unwrap_or(usual.attack_lr),
             attack_decay: self.attack_decay.unwrap_or(usual.attack_decay),
-            normalize: normalize(self.normalize.as_deref())?,
+            normalize: normalize(self.over.normalize.as_deref())?,
             lpips: self.lpips.clone(),
-            pictures: !self.no_pictures,
-            seed: self.seed,
-            redact: self.redact.redact,
+            pictures: !self.over.no_pictures,
+            seed: self.over.seed,
+            redact: self.over.redact.redact,
         })
     }
 
@@ -292,60 +266,47 @@ impl Args {
             lr: self.lr,
             total_variation: self.total_variation,
             range: range(self.range.as_deref())?,
-            normalize: normalize(self.normalize.as_deref())?,
+            normalize: normalize(self.over.normalize.as_deref())?,
             lpips: self.lpips.clone(),
-            pictures: !self.no_pictures,
-            seed: self.seed,
-            format: self.format,
-            precision: self.precision,
-            device: self.device,
-            redact: self.redact.redact,
+            pictures: !self.over.no_pictures,
+            seed: self.over.seed,
+            format: self.over.format,
+            precision: self.over.precision,
+            device: self.over.device,
+            redact: self.over.redact.redact,
         })
     }
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    args.run.start()?;
+    let OverArgs { run, out, .. } = &args.over;
+    run.start()?;
     args.check()?;
-    let silent = args.run.quiet || args.run.json;
-    let display = Display::start(silent, args.out.clone())?;
-    let on_seed = |seed: u64| {
-        if !silent && args.seed.is_none() {
-            display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this attack)"));
-        }
-    };
+    let display = Display::start(run.quiet || run.json, out.clone())?;
+    let on_seed = args.over.on_seed(&display, "attack");
     match args.method {
         Method::Inversion => {
             let request = args.inversion()?;
-            let outcome = inversion::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = inversion::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
+            drop(on_seed);
             drop(display);
-            args.run.warn(&outcome.document.warnings);
-            args.run.show(
-                &to_json(&outcome.document),
-                &inversion_summary(&outcome.document),
-                &outcome.written,
-            );
+            run.warn(&outcome.document.warnings);
+            run.show(&to_json(&outcome.document), &inversion_summary(&outcome.document), &outcome.written);
         }
         Method::Informed => {
-            let outcome = informed::run(&args.informed()?, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = informed::run(&args.informed()?, out.as_deref(), &display.hooks, &on_seed)?;
+            drop(on_seed);
             drop(display);
-            args.run.show(
-                &to_json(&outcome.document),
-                &informed_summary(&outcome.document),
-                &outcome.written,
-            );
+            run.show(&to_json(&outcome.document), &informed_summary(&outcome.document), &outcome.written);
         }
         Method::Membership => {
             let request = args.membership()?;
-            let outcome = membership::run(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+            let outcome = membership::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
+            drop(on_seed);
             drop(display);
-            args.run.warn(&outcome.document.warnings);
-            args.run.show(
-                &to_json(&outcome.document),
-                &membership_summary(&outcome.document),
-                &outcome.written,
-            );
+            run.warn(&outcome.document.warnings);
+            run.show(&to_json(&outcome.document), &membership_summary(&outcome.document), &outcome.written);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,14 +1,11 @@
 //! `leakscope net audit`: what one gradient step of a trained network gives away about every record.
 
-use super::super::run_args::{RedactArgs, RunArgs};
-use super::{ReleaseArgs, normalize};
+use super::{OverArgs, ReleaseArgs, normalize, trace};
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::audit::{NetAuditRequest, TraceRequest, run as audit};
-use leakscope::net::{Device, Precision};
 use leakscope_net::leak::{Label, Signal};
 use leakscope_report::net::{summary, to_json};
-use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,31 +54,8 @@ pub(crate) struct Args {
     /// Points that were not trained on: are they out of distribution?
     #[arg(long, num_args = 1.., value_name = "PATH")]
     score: Vec<PathBuf>,
-    /// Scale values to (x − mean)/sd [default: as in training, else not]
-    #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
-    normalize: Option<String>,
-    /// No pictures of records on the page
-    #[arg(long)]
-    no_pictures: bool,
-    /// Seed of probes and of the choice of records [default: drawn from the system, and printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Folder for audit.json, records.parquet and report.html
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Format of the table of records
-    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
-    format: RecordsFormat,
-    /// Numbers that the network computes with [default: as in training, else f32]
-    #[arg(long, value_enum)]
-    precision: Option<Precision>,
-    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
-    #[arg(long, value_name = "DEVICE", default_value_t)]
-    device: Device,
     #[command(flatten)]
-    redact: RedactArgs,
-    #[command(flatten)]
-    run: RunArgs,
+    over: OverArgs,
 }
 
 /// How many records are measured; absent: all.
@@ -94,18 +68,6 @@ fn records(text: &str) -> std::result::Result<Records, String> {
         text => match text.parse::<usize>() {
             Ok(k) if k > 0 => Ok(Records(Some(k))),
             _ => Err("expected a number from 1, or all".into()),
-        },
-    }
-}
-
-fn trace(text: &str) -> std::result::Result<TraceRequest, String> {
-    match text {
-        "exact" => Ok(TraceRequest::Exact),
-        "elements" => Ok(TraceRequest::Elements),
-        "skip" => Ok(TraceRequest::Skip),
-        text => match text.parse::<usize>() {
-            Ok(probes) if probes >= 2 => Ok(TraceRequest::Probes(probes)),
-            _ => Err("expected exact, elements, skip, or a number of probes from 2".into()),
         },
     }
 }
@@ -126,30 +88,27 @@ impl Args {
             release: self.release.request(),
             compare: self.compare.clone(),
             score: self.score.clone(),
-            normalize: normalize(self.normalize.as_deref())?,
-            pictures: !self.no_pictures,
-            seed: self.seed,
-            format: self.format,
-            precision: self.precision,
-            device: self.device,
-            redact: self.redact.redact,
+            normalize: normalize(self.over.normalize.as_deref())?,
+            pictures: !self.over.no_pictures,
+            seed: self.over.seed,
+            format: self.over.format,
+            precision: self.over.precision,
+            device: self.over.device,
+            redact: self.over.redact.redact,
         })
     }
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    args.run.start()?;
+    let OverArgs { run, out, .. } = &args.over;
+    run.start()?;
     let request = args.request()?;
-    let silent = args.run.quiet || args.run.json;
-    let display = Display::start(silent, args.out.clone())?;
-    let on_seed = |seed: u64| {
-        if !silent {
-            display.remark(&format!("seed {seed} (drawn; give it with --seed to repeat this audit)"));
-        }
-    };
-    let outcome = audit(&request, args.out.as_deref(), &display.hooks, &on_seed)?;
+    let display = Display::start(run.quiet || run.json, out.clone())?;
+    let on_seed = args.over.on_seed(&display, "audit");
+    let outcome = audit(&request, out.as_deref(), &display.hooks, &on_seed)?;
+    drop(on_seed);
     drop(display);
-    args.run.show(&to_json(&outcome.audit), &summary(&outcome.audit), &outcome.written);
+    run.show(&to_json(&outcome.audit), &summary(&outcome.audit), &outcome.written);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,22 +1,16 @@
 //! `leakscope net train`: a network, in private where there is noise.
 
-use super::super::run_args::{RedactArgs, RunArgs};
 use super::super::table_args::{ColumnArgs, TableArgs, name_and_text};
-use super::{ReleaseArgs, normalize};
-use crate::progress::Display;
+use super::super::training_args::TrainingArgs;
+use super::normalize;
 use leakscope::net::public::{OptimizerKind, PerturbTraining, PublicTraining};
 use leakscope::net::table::TableRequest;
-use leakscope::net::train::{
-    Listener, LossKind, SamplingKind, Track, TrainOutcome, TrainRequest, run as train,
-};
-use leakscope::net::{Device, Precision};
+use leakscope::net::train::{LossKind, SamplingKind, TrainRequest, run as train};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::Label;
 use leakscope_net::perturb::Variant;
-use leakscope_report::format;
-use leakscope_report::net::{Point, Stopped, to_json, training_summary};
-use leakscope_table::{RecordsFormat, TextEncoding};
-use std::path::{Path, PathBuf};
+use leakscope_table::TextEncoding;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Train a network, with DP-SGD where there is noise.
@@ -55,48 +49,12 @@ pub(crate) struct Args {
     /// one output or for labels of which several hold at once]
     #[arg(long, value_enum, value_name = "LOSS")]
     loss: Option<LossKind>,
-    /// Passes over the data
-    #[arg(long, value_name = "N", conflicts_with = "steps", allow_negative_numbers = true)]
-    epochs: Option<f64>,
-    /// Steps
-    #[arg(long, value_name = "N")]
-    steps: Option<u64>,
     /// Records in a batch; with Poisson sampling the expected number
     #[arg(long, value_name = "N", default_value_t = 256.0, allow_negative_numbers = true)]
     batch: f64,
-    /// Probability of each record to be drawn in a step; the sum of gradients is then divided by --batch, and the number
-    /// of records stays private [default: --batch over the number of records, which is taken to be public]
-    #[arg(long, value_name = "Q", allow_negative_numbers = true)]
-    rate: Option<f64>,
-    /// Learning rate
-    #[arg(long, value_name = "RATE", default_value_t = 0.1, allow_negative_numbers = true)]
-    lr: f64,
-    /// Momentum of SGD
-    #[arg(
-        long,
-        value_name = "MU",
-        default_value_t = 0.9,
-        allow_negative_numbers = true,
-        conflicts_with = "adam"
-    )]
-    momentum: f64,
-    /// Adam instead of SGD
-    #[arg(long)]
-    adam: bool,
-    #[command(flatten)]
-    release: ReleaseArgs,
-    /// Instead of --sigma: the noise for which the whole run has this ε at --delta
-    #[arg(long, value_name = "E", conflicts_with = "sigma", allow_negative_numbers = true)]
-    epsilon: Option<f64>,
-    /// δ of the privacy statement [default: 1e-5]
-    #[arg(long, value_name = "D", allow_negative_numbers = true)]
-    delta: Option<f64>,
     /// How batches are drawn
     #[arg(long, value_enum, default_value_t = SamplingKind::Poisson)]
     sampling: SamplingKind,
-    /// Weight decay
-    #[arg(long, value_name = "W", default_value_t = 0.0, allow_negative_numbers = true)]
-    weight_decay: f64,
     /// Layers whose parameters stay as they are, by number: the N of layers.N in model.safetensors, which counts all
     /// layers from 0, a residual block before those inside it; the number of a block freezes all of it
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
@@ -153,35 +111,9 @@ pub(crate) struct Args {
     /// Weight decay of that [default: 0.1]
     #[arg(long, value_name = "W", allow_negative_numbers = true)]
     perturb_weight_decay: Option<f64>,
-    /// Keep what records give away: of a random panel at every step and besides of those drawn, of those drawn alone, or of
-    /// every one at every step
-    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
-    track: Option<Track>,
-    /// Random probes of each trace that --track keeps
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "track")]
-    probes: usize,
     /// Whether the label is part of the secret that --track keeps account of
     #[arg(long, value_enum, default_value_t = Label::Public)]
     label: Label,
-    /// Write a checkpoint after every so many steps [default: twenty times in a run, or once an epoch]
-    #[arg(long, value_name = "STEPS")]
-    checkpoint_every: Option<u64>,
-    /// Go on from the checkpoint in --out, with the same flags; --steps may be larger (with --epsilon it may not: the noise
-    /// was solved for it)
-    #[arg(long)]
-    resume: bool,
-    /// Seed of the initial weights and of probes, in a run without noise also of its batches [default: drawn from the
-    /// system, and printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Let batches and noise of a run with noise follow from the seed too, so that it can be repeated. Whoever knows the
-    /// seed can take the noise off: no ε is stated
-    #[arg(long)]
-    not_private_noise_from_seed: bool,
-    /// Drop a record from further steps before the run would cost it more than this ε (at --delta); costs a pass over the
-    /// data a step
-    #[arg(long, value_name = "E", allow_negative_numbers = true)]
-    filter_epsilon: Option<f64>,
     /// The same by record: a file with one number a line, in the order of the records, or a column of the table
     #[arg(long, value_name = "FILE|COLUMN", conflicts_with = "filter_epsilon")]
     filter_budgets: Option<PathBuf>,
@@ -191,22 +123,8 @@ pub(crate) struct Args {
     /// Scale values to (x − mean)/sd; bytes are divided by 255 first. MNIST: 0.1307,0.3081
     #[arg(long, value_name = "MEAN,SD", allow_hyphen_values = true)]
     normalize: Option<String>,
-    /// Folder for model.safetensors, network.json, training.json, records.parquet, report.html and the checkpoint
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Format of the table of records
-    #[arg(long, value_enum, default_value_t = RecordsFormat::Parquet)]
-    format: RecordsFormat,
-    /// Numbers that the network computes with
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
-    /// Where the network computes: cpu, cuda, cuda:1 (the number of a GPU) or auto
-    #[arg(long, value_name = "DEVICE", default_value_t)]
-    device: Device,
     #[command(flatten)]
-    redact: RedactArgs,
-    #[command(flatten)]
-    run: RunArgs,
+    training: TrainingArgs,
 }
 
 impl Args {
@@ -218,18 +136,8 @@ impl Args {
             network: self.network.clone(),
             outputs: self.outputs,
             loss: self.loss,
-            epochs: self.epochs,
-            steps: self.steps,
             batch: self.batch,
-            rate: self.rate,
-            lr: self.lr,
-            momentum: self.momentum,
-            adam: self.adam,
-            release: self.release.request(),
-            epsilon: self.epsilon,
-            delta: self.delta,
             sampling: self.sampling,
-            weight_decay: self.weight_decay,
             freeze: self.freeze.clone(),
             freeze_smallest: self.freeze_smallest,
             density: self.density,
@@ -251,22 +159,12 @@ impl Args {
                 lr: self.perturb_lr,
                 weight_decay: self.perturb_weight_decay,
             },
-            track: self.track,
-            probes: self.probes,
             label: self.label,
-            checkpoint_every: self.checkpoint_every,
-            resume: self.resume,
-            seed: self.seed,
-            not_private_noise_from_seed: self.not_private_noise_from_seed,
-            filter_epsilon: self.filter_epsilon,
             filter_budgets: self.filter_budgets.clone(),
             budgets: vec![],
             limit: self.limit,
             normalize: normalize(self.normalize.as_deref())?,
-            format: self.format,
-            precision: self.precision,
-            device: self.device,
-            redact: self.redact.redact,
+            run: self.training.request(),
         })
     }
 
@@ -307,65 +205,7 @@ impl Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    args.run.start()?;
+    args.training.run.start()?;
     let request = args.request()?;
-    let noisy = request.release.sigma.is_some() || request.epsilon.is_some();
-    let private = noisy && !request.not_private_noise_from_seed;
-    shown(&args.run, &args.out, private, |listener| train(&request, &args.out, listener))
-}
-
-/// Trains, with progress, and shows what came of it.
-pub(crate) fn shown(
-    run: &RunArgs,
-    out: &Path,
-    private: bool,
-    train: impl FnOnce(&Listener<'_>) -> Result<TrainOutcome>,
-) -> Result<ExitCode> {
-    let silent = run.quiet || run.json;
-    let display = Display::start(silent, Some(out.to_path_buf()))?;
-    let listener = Listener {
-        hooks: &display.hooks,
-        on_point: &|point| display.note(|| line(point)),
-        on_seed: &|seed| {
-            if !silent {
-                display.remark(&match private {
-                    true => format!(
-                        "seed {seed} (drawn; of first weights and probes: noise and batches are not repeated)"
-                    ),
-                    false => format!("seed {seed} (drawn; give it with --seed to repeat this run)"),
-                });
-            }
-        },
-    };
-    let outcome = train(&listener)?;
-    drop(display);
-    let training = &outcome.training;
-    if !(run.json && outcome.diverged.is_some()) {
-        run.show(&to_json(training), &training_summary(training), &outcome.written);
-    }
-    if let Some(why) = outcome.diverged {
-        return Err(Failure::Message(why));
-    }
-    match training.stopped {
-        Stopped::Finished | Stopped::Diverged => Ok(ExitCode::SUCCESS),
-        Stopped::Interrupted => {
-            let (at, of) = (training.steps, training.planned_steps);
-            crate::note!("stopped after step {at} of {of}; go on with --resume");
-            Ok(ExitCode::from(130))
-        }
-    }
-}
-
-/// Where the run stands, in one line: dFIL is the median record's, since the largest of noisy estimates is too large.
-fn line(p: &Point) -> String {
-    let each = [
-        p.loss.map(|v| format!("loss {}", format::number(v))),
-        p.accuracy.map(|v| format!("accuracy {}", format::share(v))),
-        p.watched_loss
-            .filter(|_| p.accuracy.is_none())
-            .map(|v| format!("evaluated loss {}", format::number(v))),
-        p.epsilon.map(|v| format!("ε {}", format::at_most(v))),
-        p.dfil_median.map(|v| format!("median dFIL {}", format::number(v))),
-    ];
-    each.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    args.training.shown(|out, listener| train(&request, out, listener))
 }

@@ -1,52 +1,25 @@
 //! `leakscope text audit`: what one noisy step of fine-tuning tells about every text.
 
+use super::super::net::{self, ReleaseArgs};
 use super::super::run_args::{OutArgs, RedactArgs};
+use super::SourceArgs;
 use crate::progress::Display;
 use leakscope::Result;
 use leakscope::net::audit::TraceRequest;
-use leakscope::net::{ClipKind, Device, Precision, ReleaseRequest};
-use leakscope::text::Long;
+use leakscope::net::{Device, Precision};
 use leakscope::text::audit::{self, TextAuditRequest};
 use leakscope_net::leak::Signal;
-use leakscope_net::text::Trained;
 use leakscope_report::{owners_document, text_audit_summary};
 use leakscope_table::RecordsFormat;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measure what one noisy step of fine-tuning on texts tells about each of them, and which words.
 #[derive(clap::Args, Debug, Clone)]
 pub(crate) struct Args {
-    /// Files of texts, one a line; of JSON lines (.jsonl) the field that --field names
-    #[arg(required = true, value_name = "TEXTS")]
-    texts: Vec<PathBuf>,
-    /// A folder as transformers saves GPT-2 or Llama, or a llama2.c checkpoint
-    #[arg(long, value_name = "DIR|FILE")]
-    model: PathBuf,
-    /// Its tokeniser [default: that of the folder]
-    #[arg(long, value_name = "FILE")]
-    tokenizer: Option<PathBuf>,
-    /// The field with the text, of JSON lines
-    #[arg(long, value_name = "NAME")]
-    field: Option<String>,
-    /// What becomes of a text that is longer than the context of the model
-    #[arg(long, value_enum, default_value_t = Long::Refuse)]
-    long: Long,
-    /// What is fine-tuned
-    #[arg(long, value_enum, value_name = "PART", default_value = "all")]
-    layers: Trained,
-    /// Rank of adapters
-    #[arg(long, value_name = "R", default_value_t = 8)]
-    rank: usize,
-    /// Clip gradients at this norm, C [default: not at all]
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
-    clip: Option<f64>,
-    /// How they are clipped [default: hard where there is a --clip]
-    #[arg(long, value_enum, value_name = "KIND")]
-    clip_kind: Option<ClipKind>,
-    /// Noise multiplier: the noise has standard deviation σC (σ where nothing is clipped) [default: a unit of noise]
-    #[arg(long, value_name = "S", allow_negative_numbers = true)]
-    sigma: Option<f64>,
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    release: ReleaseArgs,
     /// The trace of the information: `exact`, a number of random probes, or `skip`
     #[arg(long, value_name = "exact|PROBES|skip", default_value = "10", value_parser = trace)]
     trace: TraceRequest,
@@ -84,28 +57,19 @@ pub(crate) struct Args {
 }
 
 fn trace(text: &str) -> std::result::Result<TraceRequest, String> {
-    match text {
-        "exact" => Ok(TraceRequest::Exact),
-        "skip" => Ok(TraceRequest::Skip),
-        text => match text.parse::<usize>() {
-            Ok(probes) if probes >= 2 => Ok(TraceRequest::Probes(probes)),
-            _ => Err("expected exact, skip, or a number of probes from 2".into()),
-        },
+    match net::trace(text) {
+        Ok(TraceRequest::Elements) | Err(_) => {
+            Err("expected exact, skip, or a number of probes from 2".into())
+        }
+        of => of,
     }
 }
 
 impl Args {
     fn request(&self) -> TextAuditRequest {
         TextAuditRequest {
-            model: self.model.clone(),
-            tokenizer: self.tokenizer.clone(),
-            texts: self.texts.clone(),
-            list: vec![],
-            field: self.field.clone(),
-            long: self.long,
-            layers: self.layers,
-            rank: self.rank,
-            release: ReleaseRequest { clip: self.clip, clip_kind: self.clip_kind, sigma: self.sigma },
+            source: self.source.request(),
+            release: self.release.request(),
             trace: self.trace,
             eta: !self.no_eta,
             plis: self.plis,

@@ -31,15 +31,15 @@ pub fn attack_classes(
     options.check_noise(fit.coefficients())?;
     if options.attacks.contains(&Attack::Informed) && !fit.penalty.intercept {
         let expected = "a model with an intercept";
-        return Err(Error::OutOfRange { what: "the informed adversary", value: 0.0, expected });
+        return Err(Error::OutOfRange { subject: "the informed adversary", value: 0.0, expected });
     }
     secret.check(rows.width())?;
     if rows.width() != fit.width {
-        return Err(Error::Shape { what: "the rows", found: rows.width(), expected: fit.width });
+        return Err(Error::Shape { subject: "the rows", actual: rows.width(), expected: fit.width });
     }
     if !parts.is_empty() && parts.len() as u64 != rows.len() {
-        let (found, expected) = (parts.len(), rows.len() as usize);
-        return Err(Error::Shape { what: "the parts of the records", found, expected });
+        let (actual, expected) = (parts.len(), rows.len() as usize);
+        return Err(Error::Shape { subject: "the parts of the records", actual, expected });
     }
     let normals = Seeded::new(options.seed).normals(fit.coefficients() * options.trials);
     let game = Game::new(rows, (fit, secret), options, normals, parts)?;

@@ -263,7 +263,7 @@ impl<'a> Models<'a> {
             theta.iter_mut().zip(&scale).for_each(|(theta, s)| *theta /= s);
         }
         if let Some(&value) = best.theta.iter().find(|v| !v.is_finite()) {
-            return Err(Error::OutOfRange { what: "a coefficient", value, expected: "a finite number" });
+            return Err(Error::OutOfRange { subject: "a coefficient", value, expected: "a finite number" });
         }
         let out = &mut delta[at * q..][..q];
         (0..q).for_each(|j| out[j] = best.theta[j] - self.fit.theta[j]);

@@ -74,8 +74,8 @@ impl Factor {
     pub fn noise(&self) -> Result<Noise> {
         let p = self.exponents.len();
         if self.entries.len() != p * (p + 1) / 2 {
-            let (found, expected) = (self.entries.len(), p * (p + 1) / 2);
-            return Err(Error::Shape { what: "the factor of the noise", found, expected });
+            let (actual, expected) = (self.entries.len(), p * (p + 1) / 2);
+            return Err(Error::Shape { subject: "the factor of the noise", actual, expected });
         }
         let scale = quarter_power(self.quarters);
         let mut lower = vec![0.0; p * p];
@@ -120,8 +120,8 @@ impl Noise {
     pub fn from_factor(factor: Vec<f64>, p: usize) -> Result<Self> {
         if factor.len() != p * p {
             return Err(Error::Shape {
-                what: "the factor of the noise",
-                found: factor.len(),
+                subject: "the factor of the noise",
+                actual: factor.len(),
                 expected: p * p,
             });
         }
@@ -258,7 +258,7 @@ impl Noise {
     /// [`Error::OutOfRange`] where a coordinate is 2³⁰ standard deviations out; whatever the generator fails with.
     pub fn release(&self, w: &[f64], bits: &mut impl Bits) -> Result<Vec<f64>> {
         if w.len() != self.p {
-            return Err(Error::Shape { what: "the coefficients", found: w.len(), expected: self.p });
+            return Err(Error::Shape { subject: "the coefficients", actual: w.len(), expected: self.p });
         }
         let noisy = Grid::new(1.0)?.release(&self.whiten(w), bits)?;
         Ok(times(&self.factor, &noisy))
@@ -271,7 +271,7 @@ fn check_diagonal(value: f64) -> Result<()> {
 
 fn out_of_range(value: f64) -> Error {
     let expected = "finite numbers with a positive diagonal";
-    Error::OutOfRange { what: "the factor of the noise", value, expected }
+    Error::OutOfRange { subject: "the factor of the noise", value, expected }
 }
 
 /// Inverse of a lower triangular p × p matrix.

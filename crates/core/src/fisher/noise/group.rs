@@ -30,7 +30,7 @@ impl Group {
         let (p, k) = (fit.width(), fit.contrasts());
         if !(target.eta > 0.0 && target.eta.is_finite()) {
             return Err(Error::OutOfRange {
-                what: "the target for eta",
+                subject: "the target for eta",
                 value: target.eta,
                 expected: "a positive number",
             });
@@ -49,8 +49,8 @@ impl Group {
         };
         let count = directions.count;
         if directions.basis.len() != p * count {
-            let (found, expected) = (directions.basis.len(), p * count);
-            return Err(Error::Shape { what: "the directions of an attribute", found, expected });
+            let (actual, expected) = (directions.basis.len(), p * count);
+            return Err(Error::Shape { subject: "the directions of an attribute", actual, expected });
         }
         if count == 0 && label == 0.0 {
             return Err(nothing_to_protect());

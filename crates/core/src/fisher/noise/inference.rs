@@ -72,14 +72,14 @@ pub fn standard_errors(
     (sampling, level): (Sampling, f64),
 ) -> Result<Inference> {
     let p = fit.w.len();
-    for (what, found) in [("the released coefficients", released.len()), ("the noise", noise.len())] {
-        if found != p {
-            return Err(Error::Shape { what, found, expected: p });
+    for (subject, actual) in [("the released coefficients", released.len()), ("the noise", noise.len())] {
+        if actual != p {
+            return Err(Error::Shape { subject, actual, expected: p });
         }
     }
     if !(level > 0.0 && level < 1.0) {
         return Err(Error::OutOfRange {
-            what: "the level",
+            subject: "the level",
             value: level,
             expected: "a number between 0 and 1",
         });
@@ -115,7 +115,7 @@ pub fn standard_errors(
 pub fn softmax_sampling_covariances(rows: &dyn Rows, fit: &SoftmaxFit) -> Result<Vec<Vec<f64>>> {
     let (p, q) = (fit.width, fit.coefficients());
     if rows.width() != p {
-        return Err(Error::Shape { what: "the rows", found: rows.width(), expected: p });
+        return Err(Error::Shape { subject: "the rows", actual: rows.width(), expected: p });
     }
     let u = contrasts(fit.classes);
     let mut middle = vec![0.0; q * q];
@@ -209,7 +209,7 @@ impl Pass for Scores<'_> {
     fn step(&self, s: &mut ScoreSums, block: &Block) -> Result<()> {
         let p = self.w.len();
         if block.width != p {
-            return Err(Error::Shape { what: "the rows", found: block.width, expected: p });
+            return Err(Error::Shape { subject: "the rows", actual: block.width, expected: p });
         }
         let weights: Vec<f64> = (0..block.len())
             .map(|i| {
@@ -245,14 +245,14 @@ pub fn sampling_covariance(rows: &dyn Rows, fit: &Fit, sampling: Sampling) -> Re
         (Sampling::Model, Family::Linear) => {
             if weight <= p as f64 {
                 let expected = "more than there are coefficients: model-based errors need degrees of freedom";
-                return Err(Error::OutOfRange { what: "the number of rows", value: weight, expected });
+                return Err(Error::OutOfRange { subject: "the number of rows", value: weight, expected });
             }
             squares / (weight - p as f64)
         }
         (Sampling::Sandwich, _) | (Sampling::Model, Family::Logistic | Family::Poisson) => 1.0,
         (Sampling::Model, Family::Gamma | Family::Tweedie(_) | Family::SquaredHinge | Family::Huber(_)) => {
             return Err(Error::NotApplicable {
-                what: "model-based standard errors",
+                subject: "model-based standard errors",
                 setting: "a loss that is no likelihood with a known dispersion",
                 advice: "take those of a sandwich",
             });

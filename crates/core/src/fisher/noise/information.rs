@@ -39,7 +39,7 @@ pub(super) fn largest(generator: &Generator<'_>, dual: &Dual, public_cost: bool)
     let p = generator.p();
     if p > MOST_COEFFICIENTS {
         return Err(Error::OutOfRange {
-            what: "the number of coefficients of a shape from the data",
+            subject: "the number of coefficients of a shape from the data",
             value: p as f64,
             expected: "at most 256: take isotropic noise or a shape from a public table",
         });

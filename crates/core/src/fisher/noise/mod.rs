@@ -189,7 +189,7 @@ impl Design {
     pub fn at_scale(self, scale: f64) -> Result<Self> {
         if !(scale > 0.0 && scale.is_finite()) {
             let expected = "a positive number";
-            return Err(Error::OutOfRange { what: "the scale of the noise", value: scale, expected });
+            return Err(Error::OutOfRange { subject: "the scale of the noise", value: scale, expected });
         }
         let factor = self.factor.with_scale(scale);
         let noise = factor.noise()?;
@@ -204,7 +204,7 @@ const LOWERED: [usize; 4] = [4, 12, 28, 60];
 
 fn nothing_to_protect() -> Error {
     Error::NotApplicable {
-        what: "a target",
+        subject: "a target",
         setting: "an empty set of attributes",
         advice: "name at least one attribute to protect, or set a target for whole records",
     }
@@ -248,7 +248,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     let (own, uniform) = sums::cost_and_uniform(rows, fit, &groups)?;
     let a = match &request.cost {
         Some(a) if a.len() == p * p => a.clone(),
-        Some(a) => return Err(Error::Shape { what: "the cost matrix", found: a.len(), expected: p * p }),
+        Some(a) => return Err(Error::Shape { subject: "the cost matrix", actual: a.len(), expected: p * p }),
         None => own,
     };
     let generator = Generator::new(rows, fit, pair, uniform, &a)?;
@@ -259,37 +259,8 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     let isotropic = needed(&Noise::isotropic(1.0, p)?)?;
     let cost_isotropic = isotropic * isotropic * (0..p).map(|i| a[i * p + i]).sum::<f64>();
 
-    let mut shaped = match (request.shape, public) {
-        (Shape::Optimal, None) => generator.optimal(request.gap)?,
-        // The certificate of the equal weights holds for any covariance.
-        (Shape::Shaped | Shape::Isotropic, None) | (_, Some(_)) => generator.closed_form()?,
-    };
     let from_rows = public.is_none() && request.shape != Shape::Isotropic;
-    let given_away = |shaped: &Shaped| -> Result<f64> {
-        if !from_rows {
-            return Ok(0.0);
-        }
-        information::largest(&generator, &shaped.dual, request.cost.is_some())
-    };
-    let mut covariance_information = given_away(&shaped)?;
-    let searched = match (request.shape, public) {
-        (Shape::Optimal, None) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
-        (Shape::Shaped | Shape::Isotropic, _) | (_, Some(_)) => None,
-    };
-    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
-        (shaped, covariance_information) =
-            within_budget(&generator, &shaped, request.shape_budget, given_away)?;
-    }
-    if covariance_information.is_nan() || covariance_information >= 1.0 {
-        return Err(Error::Unreachable {
-            what: "eta, of which the covariance of a shape from these rows alone gives away more",
-            target: 1.0,
-            unknown: "scale of the noise",
-            lowest: 0.0,
-            highest: f64::INFINITY,
-            advice: "take isotropic noise, a shape from a public table, or a larger target",
-        });
-    }
+    let (shaped, covariance_information, searched) = covariance(&generator, request, public.is_none())?;
     let factor = match (public, request.shape) {
         (Some(shape), _) => Factor { quarters: 0, ..shape.clone() },
         (None, Shape::Isotropic) => Factor::isotropic(p),
@@ -297,7 +268,7 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     };
     let unit = factor.noise()?;
     if unit.len() != p {
-        return Err(Error::Shape { what: "the shape of the noise", found: unit.len(), expected: p });
+        return Err(Error::Shape { subject: "the shape of the noise", actual: unit.len(), expected: p });
     }
     let at_unit = needed(&unit)?;
     let exact_cost = match (from_rows, request.shape) {
@@ -326,6 +297,43 @@ fn designed(rows: &dyn Rows, fit: Fitted<'_>, request: &Request, public: Option<
     })
 }
 
+/// The covariance that meets the targets, what its shape alone gives away, and the gap that a search ended with; `own` where
+/// the shape comes from these rows.
+fn covariance(generator: &Generator<'_>, request: &Request, own: bool) -> Result<(Shaped, f64, Option<f64>)> {
+    let mut shaped = match (request.shape, own) {
+        (Shape::Optimal, true) => generator.optimal(request.gap)?,
+        // The certificate of the equal weights holds for any covariance.
+        (Shape::Shaped | Shape::Isotropic, true) | (_, false) => generator.closed_form()?,
+    };
+    let from_rows = own && request.shape != Shape::Isotropic;
+    let given_away = |shaped: &Shaped| -> Result<f64> {
+        if !from_rows {
+            return Ok(0.0);
+        }
+        information::largest(generator, &shaped.dual, request.cost.is_some())
+    };
+    let mut covariance_information = given_away(&shaped)?;
+    let searched = match (request.shape, own) {
+        (Shape::Optimal, true) => Some((shaped.cost / shaped.lower_bound - 1.0).max(0.0)),
+        (Shape::Shaped | Shape::Isotropic, _) | (_, false) => None,
+    };
+    if !shaped.dual.atoms.is_empty() && covariance_information > request.shape_budget {
+        (shaped, covariance_information) =
+            within_budget(generator, &shaped, request.shape_budget, given_away)?;
+    }
+    if covariance_information.is_nan() || covariance_information >= 1.0 {
+        return Err(Error::Unreachable {
+            subject: "eta, of which the covariance of a shape from these rows alone gives away more",
+            target: 1.0,
+            unknown: "scale of the noise",
+            lowest: 0.0,
+            highest: f64::INFINITY,
+            advice: "take isotropic noise, a shape from a public table, or a larger target",
+        });
+    }
+    Ok((shaped, covariance_information, searched))
+}
+
 /// The shape nearest to an optimal one whose covariance gives away no more than the budget, and what it does: weight goes from single
 /// records back to all alike, as little as is needed; all of it, whatever that gives away, where nothing else is found.
 fn within_budget(
@@ -336,19 +344,19 @@ fn within_budget(
 ) -> Result<(Shaped, f64)> {
     let kept = |j: usize| -> Result<(Shaped, f64)> {
         let shaped = generator.evened(optimal, (-0.25 * j as f64).exp2())?;
-        let found = given_away(&shaped)?;
-        Ok((shaped, found))
+        let information = given_away(&shaped)?;
+        Ok((shaped, information))
     };
-    let (mut above, mut found) = (0, None);
+    let (mut above, mut bracket) = (0, None);
     for j in LOWERED {
         let (shaped, information) = kept(j)?;
         if information <= budget {
-            found = Some((j, shaped, information));
+            bracket = Some((j, shaped, information));
             break;
         }
         above = j;
     }
-    let Some((mut below, mut shaped, mut information)) = found else {
+    let Some((mut below, mut shaped, mut information)) = bracket else {
         let closed = generator.closed_form()?;
         let lower_bound = optimal.lower_bound.max(closed.lower_bound);
         let shaped = Shaped { lower_bound, rounds: optimal.rounds, ..closed };
@@ -375,14 +383,14 @@ fn unit_factor(shaped: &Shaped, p: usize, bits: u32) -> Result<Factor> {
 
 fn nothing_leaks() -> Error {
     Error::NotApplicable {
-        what: "a shape of noise",
+        subject: "a shape of noise",
         setting: "a model that no protected value moves",
         advice: "release it as it is, or protect values that enter the model",
     }
 }
 
 fn check(request: &Request) -> Result<()> {
-    let out_of_range = |what, value, expected| Err(Error::OutOfRange { what, value, expected });
+    let out_of_range = |subject, value, expected| Err(Error::OutOfRange { subject, value, expected });
     if request.targets.is_empty() {
         return Err(nothing_to_protect());
     }

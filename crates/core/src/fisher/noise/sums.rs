@@ -55,7 +55,7 @@ impl Sums {
     fn of(rows: &dyn Rows, fit: &Fit) -> Result<Self> {
         let p = fit.w.len();
         if rows.width() != p {
-            return Err(Error::Shape { what: "the coefficients", found: p, expected: rows.width() });
+            return Err(Error::Shape { subject: "the coefficients", actual: p, expected: rows.width() });
         }
         let mut total = Self::new(p);
         rows.fold(

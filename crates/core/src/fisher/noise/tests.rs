@@ -125,12 +125,12 @@ fn the_information_of_a_shape_is_that_of_finite_differences_of_refits() {
                     let derivative = Columns::new(&generator, &fit, &dual, false).unwrap();
                     for (i, group) in [3, 9, 17].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g)))
                     {
-                        let found = derivative.information(i as u64, &table.record(i), group).unwrap();
+                        let actual = derivative.information(i as u64, &table.record(i), group).unwrap();
                         let truth = by_differences(&table, &targets, &dual, i, group);
                         assert!(
                             // A record beyond the margin tells nothing; differences of refits leave rounding.
-                            (found - truth).abs() <= 1e-5 * truth + 1e-20,
-                            "{family:?}, record {i}: {found:e}, by refits {truth:e}"
+                            (actual - truth).abs() <= 1e-5 * truth + 1e-20,
+                            "{family:?}, record {i}: {actual:e}, by refits {truth:e}"
                         );
                     }
                 }

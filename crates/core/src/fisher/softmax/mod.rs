@@ -110,8 +110,8 @@ impl SoftmaxGeometry {
         noise: &Noise,
     ) -> Result<Self> {
         if noise.len() != fit.coefficients() {
-            let (found, expected) = (noise.len(), fit.coefficients());
-            return Err(Error::Shape { what: "the noise", found, expected });
+            let (actual, expected) = (noise.len(), fit.coefficients());
+            return Err(Error::Shape { subject: "the noise", actual, expected });
         }
         Self::prepared(fit, attributes, release, Some(noise.whitener()))
     }
@@ -132,7 +132,7 @@ impl SoftmaxGeometry {
         release: Release,
         whitener: Option<&[f64]>,
     ) -> Result<Self> {
-        let out_of_range = |what, value, expected| Err(Error::OutOfRange { what, value, expected });
+        let out_of_range = |subject, value, expected| Err(Error::OutOfRange { subject, value, expected });
         if !(release.sigma > 0.0 && release.sigma.is_finite()) {
             return out_of_range("sigma", release.sigma, "a positive number");
         }
@@ -173,8 +173,8 @@ impl SoftmaxGeometry {
         for attribute in attributes {
             let m = attribute.count;
             if attribute.basis.len() != p * m {
-                let (found, expected) = (attribute.basis.len(), p * m);
-                return Err(Error::Shape { what: "the directions of an attribute", found, expected });
+                let (actual, expected) = (attribute.basis.len(), p * m);
+                return Err(Error::Shape { subject: "the directions of an attribute", actual, expected });
             }
             let entries = attribute.basis.iter().enumerate().filter(|(_, v)| **v != 0.0);
             let data = entries.map(|(ij, v)| (ij / m, ij % m, *v)).filter(|(j, _, _)| *j < d);
@@ -220,8 +220,8 @@ impl SoftmaxGeometry {
     /// [`Error::Shape`] for units of another number of columns.
     pub fn with_units(mut self, units: &Units) -> Result<Self> {
         if units.len() != self.data_width() {
-            let (found, expected) = (units.len(), self.data_width());
-            return Err(Error::Shape { what: "the units of columns", found, expected });
+            let (actual, expected) = (units.len(), self.data_width());
+            return Err(Error::Shape { subject: "the units of columns", actual, expected });
         }
         let means = (0..units.len()).filter(|j| units.is_own(*j)).map(|j| (j, units.offset(j)));
         let means: Vec<(usize, f64)> = means.collect();
@@ -254,7 +254,7 @@ impl SoftmaxGeometry {
         if block.width == self.fit.width {
             return Ok(());
         }
-        Err(Error::Shape { what: "a row", found: block.width, expected: self.fit.width })
+        Err(Error::Shape { subject: "a row", actual: block.width, expected: self.fit.width })
     }
 
     /// Data columns filled up to whole vectors.

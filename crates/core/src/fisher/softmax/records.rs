@@ -79,8 +79,8 @@ impl SoftmaxGeometry {
 
     fn all(&self, block: &Block, own: Option<&Own>, out: &mut SoftmaxRecords) -> Result<()> {
         if block.width != self.fit.width {
-            let (found, expected) = (block.width, self.fit.width);
-            return Err(Error::Shape { what: "a row", found, expected });
+            let (actual, expected) = (block.width, self.fit.width);
+            return Err(Error::Shape { subject: "a row", actual, expected });
         }
         let SoftmaxRecords { eta, dfil, loss, gradient_norm, label_eta, attribute_eta, information, .. } =
             out;

@@ -74,8 +74,8 @@ impl Pass for Accuracy<'_> {
     fn step(&self, AccuracySums { sums, counts }: &mut AccuracySums, block: &Block) -> Result<()> {
         let (p, q) = (block.width, self.classes.saturating_sub(1) * block.width);
         if self.w.len() != self.classes * p {
-            let (found, expected) = (self.w.len(), self.classes * p);
-            return Err(Error::Shape { what: "the coefficients", found, expected });
+            let (actual, expected) = (self.w.len(), self.classes * p);
+            return Err(Error::Shape { subject: "the coefficients", actual, expected });
         }
         if self.factor.is_empty() {
             return of_block(block, (&self.w, self.classes), counts, |x, z, y| {
@@ -85,8 +85,8 @@ impl Pass for Accuracy<'_> {
             });
         }
         if self.factor.len() != q * q {
-            let (found, expected) = (self.factor.len(), q * q);
-            return Err(Error::Shape { what: "the factor of the noise", found, expected });
+            let (actual, expected) = (self.factor.len(), q * q);
+            return Err(Error::Shape { subject: "the factor of the noise", actual, expected });
         }
         let quadrature = shaped::Quadrature::new(self.classes, &self.factor, q);
         of_block(block, (&self.w, self.classes), counts, |x, z, y| {
@@ -125,7 +125,11 @@ pub fn expected_accuracy_under(
 ) -> Result<Accuracies> {
     let q = classes.saturating_sub(1) * rows.width();
     if factor.len() != q * q {
-        return Err(Error::Shape { what: "the factor of the noise", found: factor.len(), expected: q * q });
+        return Err(Error::Shape {
+            subject: "the factor of the noise",
+            actual: factor.len(),
+            expected: q * q,
+        });
     }
     let (w, scales, factor) = (Cow::Borrowed(w), Cow::Borrowed(scales), Cow::Borrowed(factor));
     over_rows(rows, &Accuracy { w, classes, scales, factor })
@@ -134,7 +138,7 @@ pub fn expected_accuracy_under(
 fn over_rows(rows: &dyn Rows, accuracy: &Accuracy<'_>) -> Result<Accuracies> {
     let expected = accuracy.classes * rows.width();
     if accuracy.w.len() != expected {
-        return Err(Error::Shape { what: "the coefficients", found: accuracy.w.len(), expected });
+        return Err(Error::Shape { subject: "the coefficients", actual: accuracy.w.len(), expected });
     }
     let AccuracySums { sums, counts } = pass::run(accuracy, rows)?;
     let n: u64 = counts.iter().sum();
@@ -162,7 +166,7 @@ fn of_block(
         let y = block.y[i];
         if !(y >= 0.0 && y.fract() == 0.0 && y < classes as f64) {
             let expected = "a class of the model";
-            return Err(Error::OutOfRange { what: "a target", value: y, expected });
+            return Err(Error::OutOfRange { subject: "a target", value: y, expected });
         }
         counts[y as usize] += 1;
         add(block.row(i), z, y as usize);
@@ -219,8 +223,8 @@ mod tests {
         let (x, y) = ([0.5, 1.0, -1.0, 1.0, 2.0, 1.0, 0.1, 1.0], [0.0, 1.0, 2.0, 1.0]);
         let w = [-0.5, 0.2, 0.1, 0.3, 0.4, -0.5];
         let rows = InMemory::from_matrix(&x, &y, &[], 3);
-        let found = expected_accuracy(&rows, &w, 3, &[0.0, 0.4]).unwrap();
-        assert_eq!((found.rows, found.constant_model), (4, 0.5));
+        let actual = expected_accuracy(&rows, &w, 3, &[0.0, 0.4]).unwrap();
+        assert_eq!((actual.rows, actual.constant_model), (4, 0.5));
         let (draws, mut right) = (40_000, 0_u32);
         for _ in 0..draws {
             let noisy: Vec<f64> = w.iter().map(|w| w + 0.4 * normal()).collect();
@@ -231,7 +235,7 @@ mod tests {
             }
         }
         let share = f64::from(right) / (4.0 * f64::from(draws));
-        assert!((found.values[1] - share).abs() < 0.005, "{} {share}", found.values[1]);
+        assert!((actual.values[1] - share).abs() < 0.005, "{} {share}", actual.values[1]);
         assert!(expected_accuracy(&rows, &w, 2, &[0.0]).is_err());
         assert!(
             expected_accuracy(&InMemory::from_matrix(&x, &[0.0, 1.0, 3.0, 0.0], &[], 3), &w, 3, &[0.0])
@@ -251,10 +255,10 @@ mod tests {
             let factor: Vec<f64> = (0..q * q).map(|ij| if ij % q == ij / q { 1.0 } else { 0.0 }).collect();
             let scales = [0.0, 0.1, 0.7, 3.0, 100.0];
             let truth = expected_accuracy(&rows, &w, classes, &scales).unwrap();
-            let found = expected_accuracy_under(&rows, &w, classes, (&scales, &factor)).unwrap();
-            for (found, truth) in found.values.iter().zip(&truth.values) {
+            let actual = expected_accuracy_under(&rows, &w, classes, (&scales, &factor)).unwrap();
+            for (actual, truth) in actual.values.iter().zip(&truth.values) {
                 let close = if classes == 2 { 1e-12 } else { 2e-3 };
-                assert!((found - truth).abs() < close, "{classes} classes: {found} {truth}");
+                assert!((actual - truth).abs() < close, "{classes} classes: {actual} {truth}");
             }
             assert!(expected_accuracy_under(&rows, &w, classes, (&scales, &[1.0])).is_err());
         }
@@ -273,7 +277,7 @@ mod tests {
             0.0, 0.5, -0.2, 1e-6,
         ];
         let rows = InMemory::from_matrix(&x, &y, &[], 3);
-        let found = expected_accuracy_under(&rows, &w, classes, (&[0.8], &factor)).unwrap();
+        let actual = expected_accuracy_under(&rows, &w, classes, (&[0.8], &factor)).unwrap();
         let u = crate::glm::softmax::contrasts(classes);
         let mut random = crate::random::Seeded::new(8);
         let (draws, mut right) = (40_000, 0_u32);
@@ -292,6 +296,6 @@ mod tests {
             }
         }
         let share = f64::from(right) / (4.0 * f64::from(draws));
-        assert!((found.values[0] - share).abs() < 0.006, "{} {share}", found.values[0]);
+        assert!((actual.values[0] - share).abs() < 0.006, "{} {share}", actual.values[0]);
     }
 }

@@ -43,11 +43,11 @@ impl Pass for ClassCounts {
         for &y in &block.y {
             if !(y >= 0.0 && y.fract() == 0.0) {
                 let expected = "a class as a whole number from 0";
-                return Err(Error::OutOfRange { what: "a target", value: y, expected });
+                return Err(Error::OutOfRange { subject: "a target", value: y, expected });
             }
             if y >= self.most as f64 {
                 let expected = "at most as many classes as allowed: merge rare ones, raise the limit, or is the target a number?";
-                return Err(Error::OutOfRange { what: "the number of classes", value: y + 1.0, expected });
+                return Err(Error::OutOfRange { subject: "the number of classes", value: y + 1.0, expected });
             }
             let class = y as usize;
             if state.counts.len() <= class {
@@ -75,7 +75,7 @@ pub fn count_classes(rows: &dyn Rows, most: usize) -> Result<Vec<u64>> {
     }
     if counts.len() < 2 {
         let expected = "at least 2: with one class there is nothing to predict";
-        return Err(Error::OutOfRange { what: "the number of classes", value: 1.0, expected });
+        return Err(Error::OutOfRange { subject: "the number of classes", value: 1.0, expected });
     }
     match counts.iter().position(|&c| c < 2) {
         Some(class) => Err(Error::RareClass { class, records: counts[class] }),
@@ -228,7 +228,7 @@ impl Pass for SoftmaxNewton<'_> {
 
     fn step(&self, state: &mut SoftmaxNewtonSums, block: &Block) -> Result<()> {
         if self.classes < 2 || block.width * self.classes != self.w.len() {
-            return Err(Error::Shape { what: "a row", found: block.width, expected: self.width() });
+            return Err(Error::Shape { subject: "a row", actual: block.width, expected: self.width() });
         }
         state.add((self.classes, &self.w, &contrasts(self.classes)), block);
         Ok(())

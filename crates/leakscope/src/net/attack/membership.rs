@@ -245,24 +245,7 @@ fn attacked<T: Real>(
     let pool = joined(model.net.input(), members, &inside, others, &outside)?;
     let (k, n) = (inside.len(), pool.len());
     let signals_of_pool = signals(&model.net, &pool)?;
-    let mut scores: Vec<(MembershipAttacker, Vec<f64>)> = vec![
-        (MembershipAttacker::Loss, signals_of_pool.losses.iter().map(|l| -l).collect()),
-        (MembershipAttacker::GradientNorm, signals_of_pool.norms.iter().map(|g| -g).collect()),
-    ];
-    let watch = |total: u64| {
-        move |done: u64| {
-            hooks.report(Stage::Steps, done.min(total), total);
-            !hooks.interrupted()
-        }
-    };
-    if request.shadows > 0 {
-        let recipe = recipe(model, "shadows", n / 2)?;
-        let all = shadows(&recipe, &pool, request.shadows, seed, &watch(request.shadows as u64))?;
-        if hooks.interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        scores.push((MembershipAttacker::Lira, lira(&signals_of_pool.confidences, &all)?));
-    }
+    let scores = scores(request, model, (&pool, &signals_of_pool), seed, hooks)?;
     let promise = model.training.as_ref().and_then(|t| t.privacy.as_ref()).and_then(|p| p.promise.as_ref());
     let promise = promise.map(|p| Stated { epsilon: p.epsilon, delta: p.delta });
     let each = own.of(&inside);
@@ -276,7 +259,7 @@ fn attacked<T: Real>(
         0 => None,
         m => {
             let recipe = recipe(model, "canaries", members.data.len() / 2)?;
-            Some(audited(request, &recipe, members, m, seed, &watch(recipe.steps))?)
+            Some(audited(request, &recipe, members, m, seed, &watch(hooks, recipe.steps))?)
         }
     };
     if hooks.interrupted() {
@@ -308,6 +291,38 @@ fn attacked<T: Real>(
     let document = crate::output::complete(document)?;
     let tables = table(&scores, (&signals_of_pool, each.as_deref()), members, (&inside, &outside))?;
     Ok(MembershipOutcome { document, tables, written: vec![] })
+}
+
+/// Reports steps, and stops where the user does.
+fn watch(hooks: &Hooks, total: u64) -> impl Fn(u64) -> bool {
+    move |done: u64| {
+        hooks.report(Stage::Steps, done.min(total), total);
+        !hooks.interrupted()
+    }
+}
+
+/// What each attacker thinks of every record of the pool: the larger, the more likely a member.
+fn scores<T: Real>(
+    request: &MembershipRequest,
+    model: &Model<T>,
+    (pool, signals): (&Data<T>, &Signals),
+    seed: u64,
+    hooks: &Hooks,
+) -> Result<Vec<(MembershipAttacker, Vec<f64>)>> {
+    let mut scores: Vec<(MembershipAttacker, Vec<f64>)> = vec![
+        (MembershipAttacker::Loss, signals.losses.iter().map(|l| -l).collect()),
+        (MembershipAttacker::GradientNorm, signals.norms.iter().map(|g| -g).collect()),
+    ];
+    if request.shadows > 0 {
+        let recipe = recipe(model, "shadows", pool.len() / 2)?;
+        let watch = watch(hooks, request.shadows as u64);
+        let all = shadows(&recipe, pool, request.shadows, seed, &watch)?;
+        if hooks.interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        scores.push((MembershipAttacker::Lira, lira(&signals.confidences, &all)?));
+    }
+    Ok(scores)
 }
 
 /// Members first, then others.
@@ -362,16 +377,7 @@ fn recipe<T: Real>(model: &Model<T>, flag: &str, records: usize) -> Result<Recip
         let message = "the model’s folder has no training.json, which says how such models are trained";
         return Err(Failure::option(flag, message));
     };
-    let optimizer = match t.optimizer.strip_prefix("SGD with momentum ").map(str::parse) {
-        Some(Ok(momentum)) => Optimizer::Sgd { momentum },
-        _ if t.optimizer == "Adam" => Optimizer::adam(),
-        _ => {
-            return Err(Failure::option(
-                flag,
-                format!("the run’s optimiser, {}, is not known here", t.optimizer),
-            ));
-        }
-    };
+    let optimizer: Optimizer = t.optimizer.parse().map_err(|e: String| Failure::option(flag, e))?;
     let n = t.data.records.max(1) as f64;
     let sampling = match t.sampling {
         page::Sampling::Poisson => Sampling::Poisson { rate: (t.batch / n).min(1.0) },

@@ -8,7 +8,7 @@ use super::subject::Records;
 use crate::Result;
 use crate::output::{Folder, Pending, results, write_tables};
 use leakscope_net::{Real, Shape, attack::inversion::Reconstruction, io::Tensors};
-use leakscope_report::inversion::{Attacked, Given, Inversion, Level, SCHEMA, Settings, figures};
+use leakscope_report::inversion::{Attacked, GradientOutcome, Inversion, Level, SCHEMA, Settings, figures};
 use leakscope_report::net::{InversionPictures, Picture, Reconstructed, inversion_page, to_json};
 use leakscope_table::RecordsSchema;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(super) fn of_records<T: Real>(
         label: records.names.short_label(&records.data, attacks.ids[i], loss),
         plis: attacks.plis(i),
         dfil: attacks.dfil(i),
-        found: attacks.outcomes.iter().map(|level| level[i]).collect(),
+        outcomes: attacks.outcomes.iter().map(|level| level[i]).collect(),
     };
     let document = Inversion {
         schema: SCHEMA.into(),
@@ -55,7 +55,7 @@ pub(super) fn of_records<T: Real>(
         spread: attacks.spread,
         figures: figures(&levels, attacks.spread),
         levels,
-        given: None,
+        gradient: None,
         shown: ends.iter().map(|&i| attacked(i)).collect(),
         seed,
         seconds,
@@ -168,7 +168,7 @@ pub(super) fn of_given<T: Real>(
         attacked: request.batch as u64,
         spread: 0.0,
         levels: vec![],
-        given: Some(Given {
+        gradient: Some(GradientOutcome {
             cosine: reconstruction.cosine,
             labels: reconstruction.labels.chunks(k).map(class).collect(),
             first_layer,
@@ -204,7 +204,7 @@ pub(super) fn write(outcome: &mut InversionOutcome, folder: &Folder) -> Result<V
     let mut pending = Pending::default();
     write_tables(folder, &mut pending, &outcome.tables)?;
     outcome.document.tables = pending.table_names();
-    if let Some(attacked) = &mut outcome.document.given {
+    if let Some(attacked) = &mut outcome.document.gradient {
         let name = "reconstruction.safetensors";
         let mut file = Tensors::default();
         let mut shape = vec![outcome.document.attack.batch as usize];

@@ -68,7 +68,7 @@ pub struct Dense {
 /// The layers of a network that is a chain of dense ones; refuses others by name.
 fn layers(spec: &NetSpec) -> Result<Vec<Layer>> {
     let refused = |at: usize, kind: &str, why: &str| Error::Format {
-        what: "the network",
+        subject: "the network",
         reason: format!(
             "layer {at} ({kind}) {why}: many models are trained at once where a network is a chain of dense layers with \
              activations between them"
@@ -185,7 +185,7 @@ impl Dense {
             .map(|piece| {
                 let from = piece[0];
                 if !watch(from as u64) {
-                    return Err(Error::Format { what: "the attack", reason: "it was stopped".into() });
+                    return Err(Error::Format { subject: "the attack", reason: "it was stopped".into() });
                 }
                 let own = Rest {
                     x: targets.x[from * d..][..piece.len() * d].to_vec(),

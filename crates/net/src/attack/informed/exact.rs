@@ -59,11 +59,11 @@ mod tests {
             let theta = train_many(&model, &rest, &targets, 1, &|_| true).unwrap();
             for j in 0..m {
                 let own = &theta[j * model.parameters()..][..model.parameters()];
-                let found = last_record(&model, &rest, own, l2).unwrap().unwrap();
+                let actual = last_record(&model, &rest, own, l2).unwrap().unwrap();
                 let target = &targets.x[j * d..][..d];
                 assert!(
-                    found.iter().zip(target).all(|(a, b)| (a - b).abs() < 1e-6),
-                    "{loss:?} {found:?} {target:?}"
+                    actual.iter().zip(target).all(|(a, b)| (a - b).abs() < 1e-6),
+                    "{loss:?} {actual:?} {target:?}"
                 );
             }
         }

@@ -326,7 +326,7 @@ mod tests {
         let how = Learning { epochs: 30, learning_rate: 3e-3, weight_decay: 0.0, seed: 1 };
         let errors = |sigma: f64| {
             let (train, test) = (examples(sigma, 600, 5), examples(sigma, 100, 6));
-            let of = |found: Vec<f64>| mse(&test.records, &found).unwrap();
+            let of = |actual: Vec<f64>| mse(&test.records, &actual).unwrap();
             [
                 of(by_label(&train, &test).unwrap()),
                 of(by_ridge(&train, &test).unwrap()),

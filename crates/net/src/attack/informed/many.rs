@@ -110,7 +110,7 @@ impl Linear {
             check_finite("what is added in a step", shift)?;
             if let Some(at) = shift.iter().zip(&self.trained).position(|(c, trained)| *c != 0.0 && !trained) {
                 let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
-                return Err(Error::Format { what: "what is added in a step", reason });
+                return Err(Error::Format { subject: "what is added in a step", reason });
             }
         }
         Ok(n)
@@ -140,7 +140,7 @@ pub fn train_many(
         .par_chunks(TOGETHER)
         .map(|piece| {
             if !watch(piece[0] as u64) {
-                return Err(Error::Format { what: "the attack", reason: "it was stopped".into() });
+                return Err(Error::Format { subject: "the attack", reason: "it was stopped".into() });
             }
             let from = piece[0];
             let own = Rest {
@@ -391,7 +391,7 @@ pub(super) mod tests {
         ] {
             let model = Linear { optimizer, ..model(d, k, loss) };
             let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
-            let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+            let actual = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
             for j in [0, 1, 63, 64, 69] {
                 let mut x = rest.x.clone();
                 x.extend_from_slice(&targets.x[j * d..][..d]);
@@ -423,7 +423,7 @@ pub(super) mod tests {
                     trainer.step().unwrap();
                 });
                 let one = trainer.into_network().parameters().unwrap();
-                let own = &found[j * model.parameters()..][..model.parameters()];
+                let own = &actual[j * model.parameters()..][..model.parameters()];
                 for o in 0..k {
                     for i in 0..=d {
                         let other = if i < d { one[o * d + i] } else { one[k * d + o] };
@@ -471,8 +471,8 @@ pub(super) mod tests {
             model.shifts.push(trainer.added().unwrap().to_vec());
         }
         assert!(model.shifts.iter().all(|s| s.iter().any(|v| v.abs() > 1e-3)));
-        let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
-        for (a, b) in found.iter().zip(trainer.into_network().parameters().unwrap()) {
+        let actual = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+        for (a, b) in actual.iter().zip(trainer.into_network().parameters().unwrap()) {
             assert!((a - b).abs() < 1e-8, "{a} {b}");
         }
         model.shifts[2][4] = 0.1;
@@ -491,10 +491,10 @@ pub(super) mod tests {
         // the same target twice
         let one = records(1, 4, 1, 2);
         let targets = Rest { x: one.x.repeat(2), y: one.y.repeat(2) };
-        let found = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
-        assert!(found[0] != found[5] && found[2] == model.start[2] && found[7] == model.start[2]);
+        let actual = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
+        assert!(actual[0] != actual[5] && actual[2] == model.start[2] && actual[7] == model.start[2]);
         let again = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
-        assert_eq!(found, again);
+        assert_eq!(actual, again);
         assert!(train_many(&model, &Rest { x: vec![], y: vec![] }, &targets, 3, &|_| true).is_err());
         assert!(
             train_many(&model, &rest, &targets, 3, &|_| false).unwrap_err().to_string().contains("stopped")

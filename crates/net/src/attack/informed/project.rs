@@ -33,7 +33,7 @@ pub fn projected(train: &Examples, test: &Examples, most: usize) -> Result<(Exam
     let kept = values.iter().take(most.min(n)).take_while(|v| **v > LEAST * largest && **v > 0.0).count();
     if kept == 0 {
         let reason = "they are the same in all models: the last record does not move them".to_owned();
-        return Err(Error::Format { what: "the parameters of the models", reason });
+        return Err(Error::Format { subject: "the parameters of the models", reason });
     }
     // XXᵀu = λu, so that Xᵀu/√λ are the components: (kept, p)
     let weights: Vec<f64> = (0..kept)

@@ -120,7 +120,7 @@ fn candidates<T: Real>(net: &Network<T>, sight: &Sight<T>, unknown: UnknownLabel
         (UnknownLabels::Try, _) => {
             let reason =
                 "labels are tried for one record of one class alone: give them, or recover them".to_owned();
-            Err(Error::Format { what: "labels", reason })
+            Err(Error::Format { subject: "labels", reason })
         }
     }
 }
@@ -244,7 +244,7 @@ fn evaluate<T: Real>(
     }
     match out.slope.iter().position(|v| !v.is_finite()) {
         None => Ok(out),
-        Some(at) => Err(Error::NotFinite { what: "the slope of an attack", position: numbers[at / d] }),
+        Some(at) => Err(Error::NotFinite { subject: "the slope of an attack", position: numbers[at / d] }),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 /// The labels `(records, outputs)` of a gradient, as its last layer tells them.
 pub fn recovered_labels<T: Real>(net: &Network<T>, sight: &Sight<T>) -> Result<Vec<T>> {
     sight.check(net)?;
-    let refuse = |reason: &str| Err(Error::Format { what: "labels", reason: reason.to_owned() });
+    let refuse = |reason: &str| Err(Error::Format { subject: "labels", reason: reason.to_owned() });
     let Some(mut slope) = slopes(net, sight) else {
         return refuse("the last layer is none of dense weights that are trained: give the labels");
     };

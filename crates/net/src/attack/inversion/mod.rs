@@ -106,7 +106,7 @@ impl Inversion {
             Shape::Image(_) | Shape::Vector(_) => Ok(()),
             Shape::Sequence(_) | Shape::Tokens { .. } => {
                 let reason = "records are sequences: inversion is of vectors and images".to_owned();
-                Err(Error::Format { what: "the network", reason })
+                Err(Error::Format { subject: "the network", reason })
             }
         }
     }

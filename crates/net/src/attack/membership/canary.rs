@@ -151,8 +151,8 @@ mod tests {
         let canaries: Vec<usize> = (0..200).collect();
         let go = |_: u64| true;
         let open = canary_run(&recipe(d, None, 1.0, 10), &data, &canaries, 5, &go).unwrap();
-        let found = open.refuted(1e-5, 0.95).unwrap();
-        assert!(found.epsilon.value > 2.0, "{found:?}");
+        let actual = open.refuted(1e-5, 0.95).unwrap();
+        assert!(actual.epsilon.value > 2.0, "{actual:?}");
         let mut largest = 0.0_f64;
         for (sigma, seed) in [(0.5, 1), (0.5, 2), (1.0, 3), (4.0, 4)] {
             let privacy = Privacy { clip: Clip::Hard { bound: 1.0 }, sigma };
@@ -161,9 +161,9 @@ mod tests {
             let stated =
                 TrainConfig { randomness: Randomness::System, divisor: Some(1.0), ..r.config.clone() };
             let promised = account(&stated, r.steps, n).unwrap().unwrap();
-            let found = run.refuted(1e-5, 0.99).unwrap();
-            assert!(found.epsilon.value <= promised.epsilon(), "{sigma}: {found:?} {promised:?}");
-            largest = largest.max(found.epsilon.value);
+            let actual = run.refuted(1e-5, 0.99).unwrap();
+            assert!(actual.epsilon.value <= promised.epsilon(), "{sigma}: {actual:?} {promised:?}");
+            largest = largest.max(actual.epsilon.value);
         }
         assert!(largest > 0.3, "with little noise something is found: {largest}");
     }

@@ -122,7 +122,7 @@ fn one<T: Real>(
     let numbers = [out.trace.map(|t| t.value), out.along, out.plis, Some(n)];
     match numbers.into_iter().flatten().all(f64::is_finite) {
         true => Ok(out),
-        false => Err(Error::NotFinite { what: "the leakage of a record", position: record }),
+        false => Err(Error::NotFinite { subject: "the leakage of a record", position: record }),
     }
 }
 

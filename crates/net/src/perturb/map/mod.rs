@@ -66,7 +66,7 @@ impl<T: Real> Map<T> {
             Shape::Vector(_) => vec![standardise],
             Shape::Sequence(_) | Shape::Tokens { .. } => {
                 let reason = "a network of the record reads images or rows of values, not sequences: take another variant";
-                return Err(Error::Format { what: "the perturbation", reason: reason.to_owned() });
+                return Err(Error::Format { subject: "the perturbation", reason: reason.to_owned() });
             }
         };
         let spec =
@@ -166,7 +166,7 @@ pub(crate) fn clipped_gradient<T: Real>(
             .map(|i| length::<T>(norms[i].powi(2), products[i], dot(each[i], each[i])))
             .collect();
         if let Some(i) = lengths.iter().position(|n| !n.is_finite()) {
-            return Err(Error::NotFinite { what: "the gradient of a record", position: piece[i] });
+            return Err(Error::NotFinite { subject: "the gradient of a record", position: piece[i] });
         }
         let shares: Vec<f64> = lengths.iter().map(|&n| Clipped::new(clip, n).s).collect();
         let mut sum = dev.zeros(p);

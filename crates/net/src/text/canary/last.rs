@@ -123,7 +123,7 @@ impl LastLayer {
         let tensors = net.tensors();
         let alone = net.trained().iter().filter(|t| **t).count() == v * d;
         let output = tensors.last().filter(|t| t.shape == [v, d] && alone).ok_or_else(|| Error::Format {
-            what: "the model",
+            subject: "the model",
             reason: "its last layer is no output layer of its own: read it with the last layer trained"
                 .to_owned(),
         })?;

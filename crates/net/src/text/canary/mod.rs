@@ -38,7 +38,7 @@ impl Canary {
     /// # Errors
     /// An empty prompt, fewer than two candidates, an empty one, or two that are the same.
     pub fn new(prompt: Vec<u32>, candidates: Vec<Vec<u32>>) -> Result<Self> {
-        let bad = |reason: String| Err(Error::Format { what: "the canary", reason });
+        let bad = |reason: String| Err(Error::Format { subject: "the canary", reason });
         if prompt.is_empty() {
             return bad("the prompt has no token: give a text before the secret".into());
         }

@@ -30,7 +30,7 @@ enum Piece {
 /// # Errors
 /// [`Error::Format`] for a pattern that cannot be read or stands for more than [`MOST`] texts.
 pub fn expand(pattern: &str) -> Result<Vec<String>> {
-    let bad = |reason: String| Error::Format { what: "the pattern", reason };
+    let bad = |reason: String| Error::Format { subject: "the pattern", reason };
     let pieces = pieces(pattern).map_err(bad)?;
     let count = pieces.iter().try_fold(1_usize, |n, p| match p {
         Piece::One(of) => n.checked_mul(of.len()),

@@ -92,7 +92,8 @@ impl Layout {
             .map(|t| (t.name, (t.offset, t.shape.iter().product::<usize>())))
             .collect();
         let (_, origins) = self.decoder.plan(self.prefix, self.part, self.rank);
-        let other = || Error::Format { what: "the model", reason: "a network of another layout".to_owned() };
+        let other =
+            || Error::Format { subject: "the model", reason: "a network of another layout".to_owned() };
         let own = |array: &str| -> Result<&[T]> {
             let &(offset, len) = places.get(array).ok_or_else(other)?;
             Ok(&theta[offset..][..len])
@@ -160,7 +161,7 @@ fn configuration(text: &str, untied: bool) -> Result<String> {
     if !untied {
         return Ok(text.to_owned());
     }
-    let bad = |e: serde_json::Error| Error::Format { what: "config.json", reason: e.to_string() };
+    let bad = |e: serde_json::Error| Error::Format { subject: "config.json", reason: e.to_string() };
     let mut value: serde_json::Value = serde_json::from_str(text).map_err(bad)?;
     value["tie_word_embeddings"] = false.into();
     serde_json::to_string_pretty(&value).map_err(bad)

@@ -119,12 +119,12 @@ fn with_the_last_layer_trained_the_gradient_is_the_output_layers() {
     assert!(batch.sum[..theta.len() - v * d].iter().all(|g| *g == 0.0));
     // dFIL and PLIS of every token are measured
     let length = t.ids.len() - 1;
-    let what = Measure {
+    let request = Measure {
         trace: Trace::Exact,
         plis: Plis::Superpixels(by_position(length, d)),
         ..Measure::new(Clip::None, 1.0, 1)
     };
-    let leak = &measure(last.network(), &data, &[0], &what).unwrap()[0];
+    let leak = &measure(last.network(), &data, &[0], &request).unwrap()[0];
     assert!(leak.dfil.unwrap().value > 0.0);
     assert!(leak.plis_parts.len() == length && leak.plis_parts.iter().all(|p| *p > 0.0));
 }

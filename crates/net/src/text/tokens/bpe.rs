@@ -218,5 +218,5 @@ impl Bpe {
 }
 
 fn unfit(reason: String) -> Error {
-    Error::Format { what: "the tokeniser", reason }
+    Error::Format { subject: "the tokeniser", reason }
 }

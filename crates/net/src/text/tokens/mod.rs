@@ -140,7 +140,7 @@ impl Tokenizer {
             Self::Scored(t) => t.bytes(id).map(Cow::Borrowed),
         };
         piece.ok_or(Error::OutOfRange {
-            what: "a token",
+            subject: "a token",
             value: f64::from(id),
             expected: "an id of the vocabulary",
         })

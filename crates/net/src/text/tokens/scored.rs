@@ -24,7 +24,7 @@ impl Scored {
     /// # Errors
     /// [`Error::Format`] for fewer pieces than bytes need and for a score that is no number.
     pub fn new(pieces: Vec<Vec<u8>>, scores: &[f32]) -> Result<Self> {
-        let unfit = |reason: String| Error::Format { what: "the tokeniser", reason };
+        let unfit = |reason: String| Error::Format { subject: "the tokeniser", reason };
         if pieces.len() != scores.len() || pieces.len() < BEFORE_BYTES as usize + 256 {
             return Err(unfit(format!(
                 "{} pieces: expected three and 256 for the bytes at least",

@@ -129,8 +129,8 @@ mod tests {
             "<p class=\"a\" hidden>x {}<br>y</p>\n<!-- c --><svg viewBox=\"0 0\"><path d=\"M1\"/></svg>\n",
             &[&"<&\"'>"],
         );
-        let said = "\u{1}p\u{2}class\u{3}a\u{2}hidden\u{3}\u{4}x <&\"'>\u{1}br\u{4}y\u{1}svg\u{2}viewBox\u{3}0 0\u{4}\u{1}path\u{2}d\u{3}M1\u{4}";
-        assert_eq!(elements(body.as_str()), said);
+        let markup = "\u{1}p\u{2}class\u{3}a\u{2}hidden\u{3}\u{4}x <&\"'>\u{1}br\u{4}y\u{1}svg\u{2}viewBox\u{3}0 0\u{4}\u{1}path\u{2}d\u{3}M1\u{4}";
+        assert_eq!(elements(body.as_str()), markup);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::markup::{Html, fill};
 use crate::document::audit::{Audit, Utility};
-use crate::document::tell::Told;
+use crate::document::tell::ValuePair;
 use crate::{format, what_if, words};
 use leakscope_core::special::normal_quantile;
 
@@ -53,12 +53,12 @@ fn telling(distance: Option<f64>, p: f64) -> Html {
 }
 
 /// How often the worst record's values are told apart.
-pub(crate) fn worst(pair: &Told) -> Html {
+pub(crate) fn worst(pair: &ValuePair) -> Html {
     telling(pair.distance.filter(|_| pair.shows.is_none()), pair.worst)
 }
 
 /// The same, or at least where the refits that were allowed left it open.
-pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
+pub(crate) fn told_apart(pair: &ValuePair, protect_at: f64) -> Html {
     let text = words::told_apart(pair, protect_at);
     match pair.at_least.filter(|_| pair.shows.is_none()) {
         Some(least) => {
@@ -73,7 +73,7 @@ pub(crate) fn told_apart(pair: &Told, protect_at: f64) -> Html {
 }
 
 /// How often those of the median record are, where that was settled.
-pub(crate) fn median(pair: &Told, protect_at: f64) -> Html {
+pub(crate) fn median(pair: &ValuePair, protect_at: f64) -> Html {
     match pair.settled_median(protect_at) {
         Some(median) => telling(what_if::median_distance(pair), median),
         None => Html::text("not settled"),
@@ -81,7 +81,7 @@ pub(crate) fn median(pair: &Told, protect_at: f64) -> Html {
 }
 
 /// How often the right one of all levels is named.
-pub(crate) fn among(pair: &Told, levels: usize, p: f64) -> Html {
+pub(crate) fn among(pair: &ValuePair, levels: usize, p: f64) -> Html {
     let text = format::share_at_most(p);
     match pair.distance.filter(|d| pair.shows.is_none() && d.is_finite()) {
         Some(d) => fill(

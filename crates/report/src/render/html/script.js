@@ -101,11 +101,11 @@
     tools.appendChild(status);
     input.addEventListener("input", function () {
       var wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      var found = filter(function (text) {
+      var hits = filter(function (text) {
         text = text.toLowerCase();
         return wanted.every(function (word) { return text.indexOf(word) >= 0; });
       });
-      status.textContent = wanted.length ? found : "";
+      status.textContent = wanted.length ? hits : "";
     });
     return tools;
   }

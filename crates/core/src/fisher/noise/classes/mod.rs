@@ -159,7 +159,7 @@ impl Sums {
 pub(super) fn sums(rows: &dyn Rows, fit: &SoftmaxFit, groups: &[Group]) -> Result<(Vec<f64>, Vec<f64>)> {
     let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
     if rows.width() != p {
-        return Err(Error::Shape { what: "the coefficients", found: p, expected: rows.width() });
+        return Err(Error::Shape { subject: "the coefficients", actual: p, expected: rows.width() });
     }
     let (u, c, l2) = (contrasts(fit.classes), squares(groups, p), label_squares(groups));
     let mut total = Sums::new(k, q);

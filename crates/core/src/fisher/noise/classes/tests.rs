@@ -226,31 +226,31 @@ fn shapes_for_classes_are_those_of_their_definitions_and_of_refits() {
                 Generator::new(&rows, (&fit).into(), (&targets, &groups), uniform, &cost).unwrap();
             for dual in duals(&groups, |i| table.record(i)) {
                 let truth = table.shape(&groups, &dual);
-                let mut found = generator.covariance_of(&dual).unwrap();
-                let lower = Cholesky::new(&found, q).unwrap().lower();
+                let mut actual = generator.covariance_of(&dual).unwrap();
+                let lower = Cholesky::new(&actual, q).unwrap().lower();
                 let mean = (0..q).map(|i| 2.0 * lower[i * q + i].ln()).sum::<f64>() / q as f64;
-                found.iter_mut().for_each(|v| *v *= (-mean).exp());
+                actual.iter_mut().for_each(|v| *v *= (-mean).exp());
                 let size = truth.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-                for (found, truth) in found.iter().zip(&truth) {
-                    assert!((found - truth).abs() < 1e-5 * size, "{classes} classes: {found} {truth}");
+                for (actual, truth) in actual.iter().zip(&truth) {
+                    assert!((actual - truth).abs() < 1e-5 * size, "{classes} classes: {actual} {truth}");
                 }
                 let derivative = Contrasts::new(&generator, &fit, &dual, false).unwrap();
                 for (i, group) in [3, 9, 14].into_iter().flat_map(|i| groups.iter().map(move |g| (i, g))) {
                     let record = table.record(i);
-                    let found = derivative.information(i as u64, &record, group).unwrap();
+                    let actual = derivative.information(i as u64, &record, group).unwrap();
                     let truth = by_differences(&table, &groups, &dual, i, group);
                     assert!(
-                        (found - truth).abs() <= 2e-5 * truth,
-                        "{classes} classes, record {i}: {found:e}, by refits {truth:e}"
+                        (actual - truth).abs() <= 2e-5 * truth,
+                        "{classes} classes, record {i}: {actual:e}, by refits {truth:e}"
                     );
-                    assert!(derivative.bound(i as u64, &record, group) >= found);
+                    assert!(derivative.bound(i as u64, &record, group) >= actual);
                     let moved = jacobian((&fit).into(), &generator.inverse, group, &record);
                     for (j, moved) in moved.chunks_exact(q).enumerate() {
                         let h = 1e-5;
                         let side = |h: f64| table.moved(i, group, j, h).minimiser();
-                        for ((up, down), found) in side(h).iter().zip(side(-h)).zip(moved) {
+                        for ((up, down), actual) in side(h).iter().zip(side(-h)).zip(moved) {
                             let truth = -(up - down) / (2.0 * h);
-                            assert!((found - truth).abs() < 1e-6 * (1.0 + truth.abs()), "{found} {truth}");
+                            assert!((actual - truth).abs() < 1e-6 * (1.0 + truth.abs()), "{actual} {truth}");
                         }
                     }
                 }
@@ -298,8 +298,8 @@ fn two_classes_have_the_shape_of_the_logistic_model() {
                     Request { gap: 1e-3, shape_budget: 1.0, ..Request::new(targets.clone(), shape) };
                 let (one, two) =
                     (design(&rows, &logistic, &request).unwrap(), design(&rows, &classes, &request).unwrap());
-                let close = |a: f64, b: f64, what: &str| {
-                    assert!((a - b).abs() <= 2e-3 * b.abs(), "{shape:?} {what}: {a} {b}");
+                let close = |a: f64, b: f64, subject: &str| {
+                    assert!((a - b).abs() <= 2e-3 * b.abs(), "{shape:?} {subject}: {a} {b}");
                 };
                 close(two.exact_cost, one.exact_cost, "cost");
                 close(two.cost_isotropic, one.cost_isotropic, "cost of isotropic noise");

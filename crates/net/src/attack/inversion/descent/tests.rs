@@ -78,11 +78,11 @@ fn the_slope_is_the_derivative_of_the_cost() {
                     };
                     let h = 1e-5;
                     let difference = (cost(h) - cost(-h)) / (2.0 * h);
-                    let found: f64 = at.slope.iter().zip(&w).map(|(s, w)| s * w).sum();
+                    let guess: f64 = at.slope.iter().zip(&w).map(|(s, w)| s * w).sum();
                     let size: f64 = at.slope.iter().map(|s| s * s).sum::<f64>().sqrt();
                     assert!(
-                        (found - difference).abs() < 1e-5 * size.max(1e-3),
-                        "{clip:?} {objective:?}: {found} against {difference}"
+                        (guess - difference).abs() < 1e-5 * size.max(1e-3),
+                        "{clip:?} {objective:?}: {guess} against {difference}"
                     );
                 }
                 seen_clips += 1;
@@ -104,8 +104,8 @@ fn a_first_dense_layer_gives_the_record_away_exactly() {
         let sights =
             gradients(&net, &data, &[&[0], &[1], &[2], &[3]], Mechanism { clip, sigma: 0.0 }, 1).unwrap();
         for (i, sight) in sights.iter().enumerate() {
-            let found = first_layer(&net, sight).unwrap().unwrap();
-            assert!(mse(&x[i * 20..][..20], &found).unwrap() < 1e-24, "{clip:?}");
+            let guess = first_layer(&net, sight).unwrap().unwrap();
+            assert!(mse(&x[i * 20..][..20], &guess).unwrap() < 1e-24, "{clip:?}");
         }
     }
     let noisy = |sigma: f64| {
@@ -140,17 +140,17 @@ fn records_are_found_from_their_gradients() {
     let x: Vec<f32> = (0..4).flat_map(picture).collect();
     let data = Data::classes(shape, x.clone(), 4, &[3, 1, 2, 0]).unwrap();
     let ids: [&[usize]; 4] = [&[0], &[1], &[2], &[3]];
-    let error = |i: usize, found: &[f64]| {
+    let error = |i: usize, guess: &[f64]| {
         let own: Vec<f64> = x[i * 64..][..64].iter().map(|v| f64::from(*v)).collect();
-        mse(&own, found).unwrap()
+        mse(&own, guess).unwrap()
     };
     for clip in [Clip::None, Clip::Hard { bound: 0.2 }] {
         let sights = gradients(&net, &data, &ids, Mechanism { clip, sigma: 0.0 }, 1).unwrap();
         // labels are not told
         let sights: Vec<Sight<f32>> = sights.into_iter().map(|s| Sight { labels: None, ..s }).collect();
         let how = Inversion { clip, iterations: 600, total_variation: 1e-6, ..Inversion::published(UNIT, 3) };
-        let found = invert(&net, &sights, &how, &all).unwrap();
-        for (i, f) in found.iter().enumerate() {
+        let guess = invert(&net, &sights, &how, &all).unwrap();
+        for (i, f) in guess.iter().enumerate() {
             assert!(error(i, &f.records) < 2e-3, "{clip:?} {i}: {} {}", error(i, &f.records), f.cost);
             assert!(f.cosine > 0.999 && f.records.iter().all(|v| (0.0..=1.0).contains(v)));
             let label: Vec<f64> = data.label(i).iter().map(|v| f64::from(*v)).collect();
@@ -173,8 +173,8 @@ fn batches_and_local_steps_are_attacked_too() {
     let how =
         Inversion { iterations: 3000, restarts: 3, total_variation: 0.0, ..Inversion::published(UNIT, 1) };
     let sight = gradients(&net, &data, &[&[0, 1]], open, 1).unwrap();
-    let found = &invert(&net, &sight, &how, &all).unwrap()[0];
-    assert!(found.cosine > 0.9999 && mse(&x, &found.records).unwrap() < 1e-3, "{found:?}");
+    let guess = &invert(&net, &sight, &how, &all).unwrap()[0];
+    assert!(guess.cosine > 0.9999 && mse(&x, &guess.records).unwrap() < 1e-3, "{guess:?}");
     // five steps of gradient descent on one record: half way the gradient is the mean one
     let theta = net.parameters().unwrap();
     let mut local = Network::with_parameters(net.spec().clone(), &theta).unwrap();
@@ -186,9 +186,9 @@ fn batches_and_local_steps_are_attacked_too() {
     let (middle, moved) = half_way(&net, &local.parameters().unwrap()).unwrap();
     let seen = |gradient| vec![Sight { gradient, records: 1, labels: None }];
     let error = |net: &Network<f64>| {
-        let found = invert(net, &seen(moved.clone()), &how, &all).unwrap().remove(0);
-        assert_eq!(found.labels, [1.0, 0.0, 0.0]);
-        mse(&x[..6], &found.records).unwrap()
+        let guess = invert(net, &seen(moved.clone()), &how, &all).unwrap().remove(0);
+        assert_eq!(guess.labels, [1.0, 0.0, 0.0]);
+        mse(&x[..6], &guess.records).unwrap()
     };
     let (better, plain) = (error(&middle), error(&net));
     assert!(better < 1e-3 && better < plain, "{better} {plain}");
@@ -211,8 +211,8 @@ fn labels_are_read_off_the_last_layer() {
     // a batch: each class as often as it was there
     let batch =
         gradients(&net, &data, &[&[3, 4, 14]], Mechanism { clip: Clip::None, sigma: 0.0 }, 1).unwrap();
-    let found = recovered_labels(&net, &batch[0]).unwrap();
-    let count = |c: usize| found.chunks(10).filter(|row| row[c] == 1.0).count();
+    let guess = recovered_labels(&net, &batch[0]).unwrap();
+    let count = |c: usize| guess.chunks(10).filter(|row| row[c] == 1.0).count();
     assert_eq!((count(3), count(4)), (1, 2));
     // tried, the right one fits best
     let tried = Inversion { iterations: 60, labels: UnknownLabels::Try, ..Inversion::published(UNIT, 1) };
@@ -276,8 +276,8 @@ fn no_attack_beats_the_bound() {
         (Clip::Gelu { bound: 2.0 }, 0.1),
         (Clip::None, 0.2),
     ] {
-        let what = leak::Measure { trace: leak::Trace::Exact, ..leak::Measure::new(clip, sigma, 1) };
-        let leaks = leak::measure(&net, &data, &ids, &what).unwrap();
+        let request = leak::Measure { trace: leak::Trace::Exact, ..leak::Measure::new(clip, sigma, 1) };
+        let leaks = leak::measure(&net, &data, &ids, &request).unwrap();
         let dfil = leaks.iter().map(|l| l.dfil.unwrap().value).sum::<f64>() / n as f64;
         let bound = 1.0 / (dfil + 1.0 / (spread * spread));
         let mechanism = Mechanism { clip, sigma };
@@ -294,8 +294,8 @@ fn no_attack_beats_the_bound() {
                 learning_rate: 0.02,
                 ..Inversion::published(range, 2)
             };
-            let found = invert(&net, &sights, &how, &all).unwrap();
-            attacks.push((name, found.into_iter().map(|f| f.records).collect()));
+            let guess = invert(&net, &sights, &how, &all).unwrap();
+            attacks.push((name, guess.into_iter().map(|f| f.records).collect()));
         }
         let first = sights.iter().map(|s| first_layer(&net, s).unwrap().unwrap()).collect();
         attacks.push(("first layer", first));

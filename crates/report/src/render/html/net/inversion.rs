@@ -115,7 +115,7 @@ fn head_tiles(i: &Inversion) -> Html {
             "mean squared error of the first layer, inverted in one step",
         ));
     }
-    if let Some(g) = &i.given {
+    if let Some(g) = &i.gradient {
         all.push(tile(&format::number(g.cosine), "cosine with the gradient given"));
     }
     all.push(tile(&format::seconds(i.seconds), "for all attacks"));
@@ -149,13 +149,14 @@ fn side_by_side(i: &Inversion, pictures: &InversionPictures) -> Html {
         each.push(cell(&shown.plis, "PLIS", &plis));
         fill("<div class=\"triple\">{}</div>\n", &[&each])
     };
-    let rows: Html = match i.given {
+    let rows: Html = match i.gradient {
         Some(_) => {
             pictures.records.keys().map(|&k| row(k, "reconstruction".into(), &[], String::new())).collect()
         }
         None => {
-            let each =
-                |a: &Attacked| row(a.record, named(a), &a.found, format!("norm {}", format::number(a.plis)));
+            let each = |a: &Attacked| {
+                row(a.record, named(a), &a.outcomes, format!("norm {}", format::number(a.plis)))
+            };
             i.shown.iter().map(each).collect()
         }
     };

@@ -88,9 +88,9 @@ fn meta(a: &NetAudit) -> String {
 
 fn head_tiles(a: &NetAudit) -> Html {
     let mut all = Vec::new();
-    let mut add = |s: &Option<Summary>, what: &str, largest: &dyn Fn(&Summary) -> String| {
+    let mut add = |s: &Option<Summary>, quantity: &str, largest: &dyn Fn(&Summary) -> String| {
         if let Some(s) = s {
-            all.push(tile(&format::number(s.p50), &format!("median {what}; largest {}", largest(s))));
+            all.push(tile(&format::number(s.p50), &format!("median {quantity}; largest {}", largest(s))));
         }
     };
     let exact = |s: &Summary| format::number(s.max);

@@ -201,10 +201,10 @@ pub(super) fn whole(audit: &Audit) -> Html {
         let added = format!("×{}", format::number(effect.eta_max_counted / effect.eta_max_given));
         let value = if effect.eta_max_given > 0.0 { added } else { String::new() };
         let [before, between, after] = words::scaling(effect);
-        let [counted, given] = [effect.eta_max_counted, effect.eta_max_given].map(follow::eta);
+        let [counted, plain] = [effect.eta_max_counted, effect.eta_max_given].map(follow::eta);
         let means = Cell::html(fill(
             "<span class=\"say\">{}{}{}{}{}</span>",
-            &[&before, &counted, &between, &given, &after],
+            &[&before, &counted, &between, &plain, &after],
         ));
         rows.push(vec![Cell::name("scaling of columns"), Cell::text(&value), means]);
     }

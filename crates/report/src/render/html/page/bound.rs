@@ -165,12 +165,12 @@ fn estimation(f: &SecretBounds) -> Html {
     }
     let bounds = f.estimation.iter().map(|e| {
         let shown = format!("at least {}", format::plus_minus(&format::bound(&e.error), Some(&e.unit)));
-        vec![Cell::remarked_name(&e.what, &e.source), Cell::sorted(shown, e.error.value)]
+        vec![Cell::remarked_name(&e.attacker, &e.source), Cell::sorted(shown, e.error.value)]
     });
     let typical = f.typical.iter().map(|e| {
         let error = format::plus_minus(&format::number(e.error.value), Some(&e.unit));
         let remark = "van Trees with the average information of the table: an estimate, no bound";
-        vec![Cell::remarked_name(&e.what, remark), Cell::sorted(format!("about {error}"), e.error.value)]
+        vec![Cell::remarked_name(&e.attacker, remark), Cell::sorted(format!("about {error}"), e.error.value)]
     });
     let rows: Vec<Vec<Cell>> = bounds.chain(typical).collect();
     let body = table("wrap stack even", "Estimates", &[text_column("estimate"), numbers("off by")], &rows);

@@ -1,7 +1,7 @@
 //! What noise costs and what it buys.
 
 use crate::document::audit::{Audit, SigmaSource};
-use crate::document::tell::Told;
+use crate::document::tell::ValuePair;
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::chart;
@@ -75,7 +75,7 @@ fn hidden_at(audit: &Audit, goal: f64) -> Option<(String, f64)> {
         let e = exposures(audit).into_iter().next()?;
         return more_noise(e.told, goal).map(|times| (text(&e.attribute.name, "about "), times));
     };
-    let needed = |t: &Told| {
+    let needed = |t: &ValuePair| {
         let levels = t.among_all.map_or(2, |all| all.levels);
         let times = match t.distance {
             Some(distance) => noise_to_hide(distance, levels, goal),

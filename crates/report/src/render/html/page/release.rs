@@ -1,7 +1,7 @@
 //! The page of a release: the statement that goes with the model.
 
 use crate::document::noise::Source;
-use crate::document::release::{Counting, GivenPair, Means, Measured, Owned, Release, Stated};
+use crate::document::release::{Counting, Means, Measured, Owned, PublicPair, Release, Stated};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::markup::Html;
@@ -82,7 +82,7 @@ fn numbers_of(r: &Release, measured: Option<Html>) -> Html {
 /// What stands in the statement, word by word.
 fn stated(r: &Release) -> Html {
     card("mechanism", "The noise", &[Claim::Measured], mechanism(r), Html::new())
-        .and(card("given", "What was given, and is public", &[], "", list(&r.given)))
+        .and(card("given", "What was given, and is public", &[], "", list(&r.public_inputs)))
         .and(card("read-off", "What was read off the data", &[], "", list(&r.read_off)))
         .and(card("known", "What attackers are taken to know", &[], "", list(&r.known)))
         .and(card("assumed", "What the numbers rest on", &[], "", list(&r.assumed)))
@@ -143,7 +143,7 @@ fn told(r: &Release, tell: &Stated) -> Html {
         "Somebody who knows every other value of the table, and that one of two values is right, names the right one {so_often}, \
          for the most exposed record and after all releases of these data so far; a coin toss has 50%. {} Rounded up to a grid; up \
          to {} counts as protected.",
-        typical(&tell.given),
+        typical(&tell.public_pairs),
         format::share(tell.protect_at)
     );
     card(
@@ -162,14 +162,14 @@ fn with_owner(tell: &Stated) -> Html {
          have led to another number, or to another colour of this page. The owner set {} as the limit for somebody who knows every \
          other value of the table and that one of two values is right (a coin toss: 50%). {}",
         format::share(tell.protect_at),
-        typical(&tell.given)
+        typical(&tell.public_pairs)
     );
     card("tell", "Which values can be told apart", &[], lead, Html::new())
 }
 
 /// Which two values these are.
-fn typical(given: &[GivenPair]) -> String {
-    let named = match given {
+fn typical(pairs: &[PublicPair]) -> String {
+    let named = match pairs {
         [] => String::new(),
         pairs => {
             let each: Vec<String> =

@@ -124,7 +124,7 @@ fn claims(r: &Reproduction) -> Html {
             vec![
                 Cell::name(&c.claim),
                 Cell::text(if c.holds { "holds" } else { "does not hold" }),
-                Cell::text(&c.found),
+                Cell::text(&c.finding),
             ]
         })
         .collect();
@@ -218,20 +218,20 @@ mod tests {
         let exact = || Row::printed("a", 0.040, 3, 0.0401);
         let near = || Row::within("b", (99.8, 1), 0.1, 99.716);
         let other = || Row::printed("c", 0.26, 2, 0.247);
-        let said = page(vec![exact(), near(), other()]);
-        assert!(said.contains(
+        let html = page(vec![exact(), near(), other()]);
+        assert!(html.contains(
             "1 of 3 published numbers agree with ours to the digits they are printed with, 1 more within the tolerance of \
              their row; what explains the others stands beside them."
         ));
         assert!(
-            said.contains(">within 0.1<")
-                && said.contains(">differs<")
-                && said.contains("Reproduced in part")
+            html.contains(">within 0.1<")
+                && html.contains(">differs<")
+                && html.contains("Reproduced in part")
         );
-        let said = page(vec![exact(), near()]);
+        let html = page(vec![exact(), near()]);
         assert!(
-            said.contains("1 more within the tolerance of their row.")
-                && !said.contains("explains the others")
+            html.contains("1 more within the tolerance of their row.")
+                && !html.contains("explains the others")
         );
         assert!(page(vec![exact()]).contains("The published number agrees with ours, to the digits"));
     }

@@ -103,7 +103,7 @@ fn chart(audit: &Audit, noise: &Noise) -> Option<Figure> {
     }
     let y = match utility.metric {
         Metric::Accuracy => Axis::linear(name),
-        _ => Axis::log(name),
+        Metric::Mse | Metric::Deviance => Axis::log(name),
     };
     let level = |value: f64, name: &str| Level { value, name: name.into() };
     Some(Figure {

@@ -1,7 +1,7 @@
 //! How often two values of an attribute are told apart: what the colour rests on.
 
 use crate::document::audit::Attribute;
-use crate::document::tell::{Tell, Told};
+use crate::document::tell::{Tell, ValuePair};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::follow;
@@ -14,7 +14,7 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
     let Some(tell) = tell.filter(|t| !(t.attributes.is_empty() && t.left_out.is_empty())) else {
         return Html::new();
     };
-    let unit = |told: &Told| {
+    let unit = |told: &ValuePair| {
         let of = attributes.iter().find(|a| !told.label && a.name == told.attribute);
         of.and_then(|a| a.unit.as_deref())
     };
@@ -64,11 +64,11 @@ pub(super) fn tell(tell: Option<&Tell>, attributes: &[Attribute]) -> Html {
 }
 
 /// Those that have no row here: elsewhere on the page, or in a list on one that lists no attributes.
-fn less_told(others: &[&Told], attributes: &[Attribute]) -> Html {
+fn less_told(others: &[&ValuePair], attributes: &[Attribute]) -> Html {
     if !attributes.is_empty() {
         return elsewhere(others.len());
     }
-    let line = |t: &&Told| format!("{}  {}", t.attribute, format::share_at_most(t.worst));
+    let line = |t: &&ValuePair| format!("{}  {}", t.attribute, format::share_at_most(t.worst));
     rest_of_attributes("Told apart less often than those above.", others.iter().map(line))
 }
 
@@ -84,7 +84,7 @@ fn elsewhere(count: usize) -> Html {
 }
 
 /// The same where the numbers follow the noise.
-fn pair_cell(told: &Told, unit: Option<&str>) -> Html {
+fn pair_cell(told: &ValuePair, unit: Option<&str>) -> Html {
     let two = format!("{} or {}{}", told.from, told.to, told.unit(unit));
     match told.among_all {
         Some(all) => fill(

@@ -105,7 +105,7 @@
       }
       return dot.record;
     }
-    function said(dot) {
+    function tipOf(dot) {
       var i = recordOf(dot), of = records.series ? ", " + records.names[records.series[i]] : "";
       return "record " + records.id(i) + of + ": η " + records.write(eta, i) + ", " + column.name + " " + records.write(column, i);
     }
@@ -121,7 +121,7 @@
     // Before the label is shown: of a path of many dots, the one under the pointer.
     svg.addEventListener("pointermove", function (event) {
       var dot = event.target.classList.contains("dots") || event.target.classList.contains("ring") ? under(event) : null;
-      if (dot) event.target.setAttribute("data-tip", said(dot));
+      if (dot) event.target.setAttribute("data-tip", tipOf(dot));
     }, true);
     all(".dots, .ring", svg).forEach(function (e) { e.classList.add("picks"); });
     var cursor = shape("circle", { "class": "cursor", cx: 0, cy: 0, r: 8, tabindex: "0", role: "button" }), at = 0, tip = document.getElementById("tip");
@@ -130,11 +130,11 @@
       at = i;
       cursor.setAttribute("cx", dots[at].x.toFixed(1));
       cursor.setAttribute("cy", dots[at].y.toFixed(1));
-      cursor.setAttribute("aria-label", said(dots[at]));
+      cursor.setAttribute("aria-label", tipOf(dots[at]));
     }
     function show() {
       var box = cursor.getBoundingClientRect();
-      tip.textContent = said(dots[at]);
+      tip.textContent = tipOf(dots[at]);
       tip.className = "on";
       tip.style.left = Math.max(8, Math.min(box.right + 8, innerWidth - tip.getBoundingClientRect().width - 8)) + "px";
       tip.style.top = box.bottom + 6 + "px";

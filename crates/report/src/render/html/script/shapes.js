@@ -21,7 +21,7 @@
   below.hidden = true;
   if (tiles) tiles.parentNode.insertBefore(below, tiles);
   function show() {
-    var s = shapes.offered[part.choice.selectedIndex], said;
+    var s = shapes.offered[part.choice.selectedIndex], sentence;
     part.reset.disabled = s.audited;
     document.body.classList.toggle("moved", !s.audited);
     document.body.classList.toggle("reshaped", !s.audited);
@@ -29,14 +29,14 @@
     below.textContent = "As audited, with noise of " + shapes.offered[own].name + " shape: the numbers and drawings from here on do not follow the shape chosen.";
     remark.textContent = "Of the noise as audited, of " + shapes.offered[own].name + " shape: what is known of " + s.name + " noise stands under “What if”.";
     part.outcome.className = "outcome";
-    if (s.audited) said = "As audited: " + verdict.querySelector(".level").textContent + ". " + s.says;
+    if (s.audited) sentence = "As audited: " + verdict.querySelector(".level").textContent + ". " + s.says;
     else {
       var decision = L.decide(shapes.rules, s.facts);
-      said = (s.facts.over_limit ? "Over the limit" : shapes.headlines[decision.colour]) + ": " + decision.grounds.map(function (g) { return g.fact + " " + g.shown + "; "; }).join("") +
+      sentence = (s.facts.over_limit ? "Over the limit" : shapes.headlines[decision.colour]) + ": " + decision.grounds.map(function (g) { return g.fact + " " + g.shown + "; "; }).join("") +
         "how often values are told apart was computed for the shape of the audit alone. " + s.says;
       part.outcome.className = "outcome dot-" + CLASSES[decision.colour];
     }
-    part.outcome.textContent = said;
+    part.outcome.textContent = sentence;
     part.command.parentNode.hidden = !s.command;
     L.words(part.command, s.command);
   }

@@ -82,9 +82,9 @@
 
   // The value at the nearest noise on a curve that is no larger; certain where there is none.
   function nearest(points, noise) {
-    var found = 1;
-    points.forEach(function (p) { if (p[0] <= noise * (1 + 1e-9)) found = p[1]; });
-    return found;
+    var share = 1;
+    points.forEach(function (p) { if (p[0] <= noise * (1 + 1e-9)) share = p[1]; });
+    return share;
   }
 
   // The expected metric, between the points of its curve, linear in the logarithm of the noise; null off it.

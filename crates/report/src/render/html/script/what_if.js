@@ -206,10 +206,10 @@
   }
   // A secret has its curve: at another noise it is guessed as at the nearest on it that is no larger.
   remark(["secret"], function () {
-    var facts = L.facts(model, sigma, releases), said = [];
-    if (facts.bounded) said.push("nobody who goes by the model alone guesses it in more than " + L.shareAtMost(facts.bounded.success) + " of cases for any record");
-    if (facts.observed) said.push("the strongest attack that was played guesses " + L.shareAtMost(facts.observed.success) + " right or fewer");
-    return (said.length ? "At σ = " + L.setting(sigma) + (releases > 1 ? ", released " + L.count(releases) + " times, " : ", ") + said.join("; ") + ", by the nearest noise that was computed and is no larger. " : "") +
+    var facts = L.facts(model, sigma, releases), parts = [];
+    if (facts.bounded) parts.push("nobody who goes by the model alone guesses it in more than " + L.shareAtMost(facts.bounded.success) + " of cases for any record");
+    if (facts.observed) parts.push("the strongest attack that was played guesses " + L.shareAtMost(facts.observed.success) + " right or fewer");
+    return (parts.length ? "At σ = " + L.setting(sigma) + (releases > 1 ? ", released " + L.count(releases) + " times, " : ", ") + parts.join("; ") + ", by the nearest noise that was computed and is no larger. " : "") +
       "The rest of this card is as audited, at σ = " + L.setting(model.sigma) + ".";
   });
   remark(["shape"], function () { return "As audited, at σ = " + L.setting(model.sigma) + ": not recomputed for the noise chosen above."; });

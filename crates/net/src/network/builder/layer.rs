@@ -1,15 +1,14 @@
 //! Layers that read one value.
 
-use super::Builder;
+use super::{Builder, Statistics};
 use crate::{
     Activation, LayerSpec, Real, Shape,
     error::{Error, Result, check},
     layer::{
         Affine, Dropout, Embedding, Frozen, Grouped, Linear, Nonlinear, Norm, OwnStatistics, Pool,
-        PositionTable, Span, Width,
+        PositionTable, Span,
     },
-    network::Statistics,
-    shape::{Adaptive, Lie, Window, product},
+    shape::{Adaptive, Lie, Width, Window, product},
     spec::Padding,
 };
 
@@ -203,7 +202,7 @@ impl<T: Real> Builder<T> {
     /// A convolution, in groups where there are several.
     fn convolution(&mut self, at: usize, lie: Lie, filters: Filters, shape: Shape) -> Result<Shape> {
         let Filters { outputs, groups, bias, frozen } = filters;
-        let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", found: shape.dims(), need };
+        let bad = |need| Error::DoesNotChain { layer: at, kind: "conv", actual: shape.dims(), need };
         let whole = Window::new(shape, lie, at, "conv")?;
         if groups == 0 || !whole.channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             return Err(bad("the groups must divide the channels and the outputs"));
@@ -280,5 +279,5 @@ fn pooling(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Lie {
 }
 
 fn does_not_chain(layer: usize, shape: Shape, kind: &'static str, need: &'static str) -> Error {
-    Error::DoesNotChain { layer, kind, found: shape.dims(), need }
+    Error::DoesNotChain { layer, kind, actual: shape.dims(), need }
 }

@@ -2,11 +2,11 @@
 
 mod layer;
 
+use super::{Node, Op, Statistics};
 use crate::{
     LayerSpec, Real, Shape,
     error::{Error, Result},
     layer::{Add, Attention, Embedding, Join, Layer, Multiply},
-    network::{Node, Op, Statistics},
     spec::{INPUT, NodeSpec},
 };
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl<T: Real> Builder<T> {
                 && self.names.insert(name.clone(), self.last).is_some()
             {
                 let reason = format!("layer {at} ({}) has the name {name:?}, which is taken", layer.kind());
-                return Err(Error::Format { what: "the network", reason });
+                return Err(Error::Format { subject: "the network", reason });
             }
         }
         Ok(self.last.shape)
@@ -95,7 +95,7 @@ impl<T: Real> Builder<T> {
         let reason = format!(
             "layer {at} ({kind}) reads {input:?}, but no layer before it has that name; names so far: {known}"
         );
-        Error::Format { what: "the network", reason }
+        Error::Format { subject: "the network", reason }
     }
 
     /// How often every value is read; one that is read by nobody is a mistake.
@@ -111,7 +111,7 @@ impl<T: Real> Builder<T> {
                     "no layer reads what layer {position} returns, and it is not the last: name it among the inputs of \
                      a later one, or remove it"
                 );
-                Err(Error::Format { what: "the network", reason })
+                Err(Error::Format { subject: "the network", reason })
             }
         }
     }
@@ -146,10 +146,10 @@ impl<T: Real> Builder<T> {
     fn node(&mut self, spec: &LayerSpec, inputs: &[Flow]) -> Result<Flow> {
         let at = self.position;
         self.position += 1;
-        let bad = |found: Shape, need| Error::DoesNotChain {
+        let bad = |actual: Shape, need| Error::DoesNotChain {
             layer: at,
             kind: spec.kind(),
-            found: found.dims(),
+            actual: actual.dims(),
             need,
         };
         let first = inputs.first().copied().unwrap_or(self.last);

@@ -1,10 +1,10 @@
 //! The same array added to the gradient of every record.
 
+use super::Primal;
 use crate::{
     Network, Real,
     device::{Buf, Device},
     error::{Error, Result},
-    pass::Primal,
 };
 
 /// A perturbation on a device.
@@ -40,7 +40,7 @@ impl<T: Real> Shift<T> {
         let lengths: Vec<f64> = norms.iter().zip(&products).map(length).collect();
         match lengths.iter().position(|n| !n.is_finite()) {
             None => Ok(lengths),
-            Some(i) => Err(Error::NotFinite { what: "the gradient of a record", position: records[i] }),
+            Some(i) => Err(Error::NotFinite { subject: "the gradient of a record", position: records[i] }),
         }
     }
 }
