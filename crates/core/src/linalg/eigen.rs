@@ -46,7 +46,8 @@ fn decompose(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec
 fn at_once(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
     let p = a.nrows();
     let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, FEW_PIECES, Default::default()));
+    let mut memory =
+        MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, FEW_PIECES, Default::default()));
     let mut values = Diag::zeros(p);
     let stack = MemStack::new(&mut memory);
     self_adjoint_evd(a, values.as_mut(), vectors, FEW_PIECES, stack, Default::default())
