@@ -23,7 +23,6 @@
 
 mod account;
 mod attack;
-mod decompose;
 mod glm;
 mod gpu;
 mod inversion;
@@ -55,7 +54,6 @@ fn main() -> ExitCode {
         Some("noise") => noise::run(),
         Some("softmax") => softmax::run(arguments.get(1).map(String::as_str)),
         Some("scaling") => scaling::run(),
-        Some("decompose") => decompose::run(),
         Some("gpu") => gpu::run(arguments.get(1).map(String::as_str)),
         Some("gpu-large") => gpu::large(),
         Some("gpu-small") => gpu::small(),

@@ -469,7 +469,7 @@ def test_spark_answers_the_other_questions_and_reads_dataframes(spark, tmp_path)
     options = dict(target="dose", id="id", drop=["w"], missing="mean", l2=0.01)
     assert same(leakscope.balance(files, iterations=2, **options), leakscope.spark.balance(files, spark=spark, iterations=2, **options))
     released = leakscope.spark.release(files, spark=spark, sigma=1.0, tell_budget=0, out=tmp_path / "released",
-                                       target="dose", drop=["id", "w"], missing="mean", l2=0.01)
+                                       target="dose", drop=["id", "w"], missing="drop", l2=0.01)
     assert released["composed"]["releases"] == 1
     # A DataFrame whose rows are in no file: a partition for each of some files of one row group, read in their order.
     frame = spark.createDataFrame(pd.concat([pd.read_parquet(f) for f in files])).repartition(3).persist()
