@@ -239,7 +239,12 @@ fn an_encoding_that_was_read_off_the_records_makes_no_page_green() {
         a.tell = Some(told(&[("age", 0.55, false), ("weight", 0.51, false)]));
         a.data.read_off = vec![ReadOff::LargestNorm];
     });
-    assert_eq!(of_audit(&read_off).colour, Colour::Amber);
+    let says = of_audit(&read_off);
+    assert_eq!(says.colour, Colour::Amber);
+    // What was tried with the encoding held is no bound, and the advice says what to do.
+    let text = says.judged().text;
+    assert!(text.contains("may be told apart more often") && text.contains("largest norm"), "{text}");
+    assert!(!of_audit(&green).judged().text.contains("may be told apart more often"));
 }
 
 #[test]

@@ -269,6 +269,9 @@ fn exposed(audit: &Audit, facts: &Facts) -> Vec<Span> {
         let unit = audit.attributes.iter().find(|a| a.name == told.attribute && !told.label);
         let mut spans = tested(told, unit.and_then(|a| a.unit.as_deref()), tell.protect_at);
         spans.extend(others_open(tell, told));
+        if is_read_off(audit) {
+            spans.push(plain(" That takes the encoding as given: by what a record does to it, values may be told apart more often."));
+        }
         if let Some((rows, distance)) = audit.data.rows_of_one.zip(together(audit)) {
             let share = normal_cdf(0.5 * distance);
             spans.push(plain(format!(
