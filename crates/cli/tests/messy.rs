@@ -253,3 +253,21 @@ fn a_wide_table_is_balanced_in_all_its_columns() {
         .run("attack wide.csv --target y --l2 0.1 --secret kind --balance 2 --trials 4 --sigmas 1 --out att")
         .expect(0);
 }
+
+/// A release that would count the weights of a wide table for hours says so at once, and leaves nothing behind.
+#[test]
+fn a_balanced_release_that_cannot_be_counted_is_refused_at_once() {
+    let folder = Folder::new();
+    let mut random = Seeded::new(9);
+    let names: Vec<String> = (0..1200).map(|j| format!("g{j}")).collect();
+    let mut text = format!("{},y\n", names.join(","));
+    for _ in 0..40 {
+        let row: Vec<String> = random.normals(1201).iter().map(|v| format!("{v:.2}")).collect();
+        writeln!(text, "{}", row.join(",")).unwrap();
+    }
+    folder.write("wide.csv", &text);
+    let run = folder.run("release wide.csv --target y --l2 1 --sigma 1 --balance 2 --out out").expect(2);
+    let said = &run.stderr;
+    assert!(said.contains("--balance") && said.contains("columns"), "{said}");
+    assert!(said.contains("release without --balance") && !folder.path("out").exists(), "{said}");
+}

@@ -24,7 +24,10 @@ const SHOWN: usize = 8;
 
 /// What a message says about a name that is none: those that were perhaps meant, or else those there are, the first few of them.
 pub fn known_names<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let near = closest(name, names.clone());
+    // Of a name of one or two letters every other is close by edits, and none is meant.
+    let letters = name.chars().count();
+    let kept = |near: &String| edit_distance(&name.to_lowercase(), &near.to_lowercase()) < letters;
+    let near: Vec<String> = closest(name, names.clone()).into_iter().filter(kept).collect();
     if !near.is_empty() {
         return format!("the closest names are {}", quoted(near.iter().map(String::as_str)));
     }
@@ -82,6 +85,7 @@ mod tests {
         let far = known_names("z", names());
         assert!(far.starts_with("they are `gene_0000`, ") && far.ends_with(" and 4992 more"), "{far}");
         assert_eq!(known_names("zzzzzz", ["c1", "c2"].into_iter()), "they are `c1`, `c2`");
+        assert_eq!(known_names("zz", ["a", "b"].into_iter()), "they are `a`, `b`");
     }
 
     #[test]

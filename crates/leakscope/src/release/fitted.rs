@@ -25,7 +25,7 @@ use leakscope_core::pass::Runner as _;
 use leakscope_core::rows::{Altered, Rows as _};
 use leakscope_core::units::{FitInUnits, PublicUnit, Scaling, SoftmaxInUnits, Units};
 use leakscope_report::release::Counting;
-use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale};
+use leakscope_table::{Attribute, Encoding, Hooks, Kind, MIN_LEVEL_COUNT, Scale, TargetCoding};
 use std::borrow::Cow;
 
 /// Products of O(p²) that are worth an exact η; beyond, it is bounded.
@@ -176,6 +176,9 @@ impl Fitted {
             let rows = units.rows(&loaded.rows);
             let model = (request.family, penalty(request));
             let explained = |e| explain(e, &loaded.encoding, request.l2);
+            if work_of_counting(&loaded, terms.balance) > MOST_WORK {
+                return Err(uncounted());
+            }
             let counted = match counted(&rows, model, &options, &attributes, terms.balance) {
                 Err(CoreError::OutOfRange { subject: "a weight", .. }) => {
                     let message = "balancing needs positive weights: leave rows of weight zero out";
@@ -215,12 +218,28 @@ fn unambiguous(encoding: &Encoding) -> Result<()> {
     }
 }
 
+/// Multiplications that counting may take in a release, some minutes of them: it shows no progress on its way.
+const MOST_WORK: f64 = 5e11;
+
+/// n q³ for every iteration, of every iteration that is looked at; q coefficients.
+fn work_of_counting(loaded: &Loaded, iterations: usize) -> f64 {
+    let contrasts = match &loaded.encoding.target.coding {
+        TargetCoding::Classes(classes) => classes.len().saturating_sub(1).max(1),
+        TargetCoding::TwoClass { .. }
+        | TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive => 1,
+    };
+    let q = (contrasts * loaded.encoding.width()) as f64;
+    loaded.rows.len() as f64 * q.powi(3) * (iterations as f64 + 1.0).powi(2)
+}
+
 /// Why nothing is said about a balanced model.
 fn uncounted() -> Failure {
     Failure::option(
         "balance",
         "how the weights depend on each record cannot be counted here (a record leaks nothing, two of its directions leak \
-         the same, or there are too many records), so no η can be stated: release without ⟨balance⟩",
+         the same, or there are too many records or columns), so no η can be stated: release without ⟨balance⟩",
     )
 }
 
