@@ -8,12 +8,13 @@ mod units;
 
 use crate::{
     Loss, Network, Real, Shape,
-    device::{Buf, Device, Index, Target, cuda::MOST_VALUES},
+    device::{Buf, Device, Index, Staging, Target, cuda::MOST_VALUES},
     error::{Error, Result, check_finite, check_len},
     leak::Label,
     loss::{Agreement, largest},
     spec::Reduction,
 };
+use rayon::prelude::*;
 use std::{
     borrow::Cow,
     sync::{Arc, Mutex, PoisonError},
@@ -38,19 +39,42 @@ pub struct Data<T> {
     units: Option<Vec<Vec<usize>>>,
 }
 
-/// All records on a GPU, once they were asked for there. It says nothing that the records do not say.
+/// Where the records are on a GPU, once they were asked for there. It says nothing that the records do not say.
 #[derive(Debug)]
-struct Resident<T>(Mutex<Option<Arc<Buf<T>>>>);
+struct Resident<T> {
+    there: Mutex<Option<There<T>>>,
+    /// Bytes of records that may stay there; by default a quarter of what is free.
+    most: Option<usize>,
+}
+
+/// Records on a GPU.
+#[derive(Debug)]
+enum There<T> {
+    /// All of them.
+    Whole(Arc<Buf<T>>),
+    /// Those of two pieces: all do not fit.
+    Pieces(Arc<Staging>),
+}
+
+impl<T> Clone for There<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Whole(all) => Self::Whole(all.clone()),
+            Self::Pieces(staging) => Self::Pieces(staging.clone()),
+        }
+    }
+}
 
 impl<T> Default for Resident<T> {
     fn default() -> Self {
-        Self(Mutex::new(None))
+        let most = std::env::var("LEAKSCOPE_CUDA_RESIDENT").ok().and_then(|bytes| bytes.parse().ok());
+        Self { there: Mutex::new(None), most }
     }
 }
 
 impl<T> Clone for Resident<T> {
     fn clone(&self) -> Self {
-        Self::default()
+        Self { there: Mutex::new(None), most: self.most }
     }
 }
 
@@ -371,20 +395,65 @@ impl<T: Real> Data<T> {
         self.labelled(dev, net, records, label, x)
     }
 
-    /// Rows of the data that are on a GPU; absent on the processor, and where all records do not fit there.
+    /// Rows of the data on a GPU, of all that are there or copied there in pieces; absent on the processor.
     fn on_device(&self, dev: &mut Device<T>, all: &[T], records: &[usize]) -> Option<Buf<T>> {
-        let mut resident = self.resident.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = match &*resident {
-            Some(there) if dev.holds(there) => there.clone(),
-            // asking for room takes longer than many a kernel
-            _ if all.len() > MOST_VALUES || size_of_val(all) > dev.room()? / 4 => return None,
-            _ => resident.insert(Arc::new(dev.upload(all))).clone(),
-        };
-        let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
         let d = self.input.len();
-        let mut rows = dev.take(records.len() * d);
-        dev.gather_rows(d, there.all(), &index, &mut rows);
-        Some(rows)
+        match self.there(dev, all)? {
+            There::Whole(there) => {
+                let index = dev.upload_index(&records.iter().map(|&i| i as u32).collect::<Vec<u32>>());
+                let mut rows = dev.take(records.len() * d);
+                dev.gather_rows(d, there.all(), &index, &mut rows);
+                Some(rows)
+            }
+            There::Pieces(staging) => {
+                dev.staged(&staging, records, records.len() * d, |out| self.gather(records, out))
+            }
+        }
+    }
+
+    /// Where the records are on a GPU; decided when they are first asked for, since asking for room takes longer than many a
+    /// kernel.
+    fn there(&self, dev: &mut Device<T>, all: &[T]) -> Option<There<T>> {
+        let mut there = self.resident.there.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = match &*there {
+            Some(There::Whole(buf)) => dev.holds(buf),
+            Some(There::Pieces(staging)) => dev.has_staging(staging),
+            None => false,
+        };
+        if !here {
+            let most = dev.room()? / 4;
+            let most = self.resident.most.unwrap_or(most).min(most);
+            *there = match all.len() > MOST_VALUES || size_of_val(all) > most {
+                false => Some(There::Whole(Arc::new(dev.upload(all)))),
+                true => Some(There::Pieces(Arc::new(dev.staging()?))),
+            };
+        }
+        there.clone()
+    }
+
+    /// Copies records that a GPU asks for next, while it computes; does nothing where they are there already.
+    pub(crate) fn ahead(&self, records: &[usize]) {
+        let there = self.resident.there.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(There::Pieces(staging)) = there {
+            staging.ahead(records, records.len() * self.input.len(), |out| self.gather(records, out));
+        }
+    }
+
+    /// Whether records are copied to a GPU in pieces, as far as was decided.
+    pub(crate) fn is_streamed(&self) -> bool {
+        let there = self.resident.there.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(&*there, Some(There::Pieces(_)))
+    }
+
+    /// Lets at most so many bytes of records stay on a GPU: more are copied there in pieces, whenever they are needed. The
+    /// variable `LEAKSCOPE_CUDA_RESIDENT` says the same of all data.
+    pub fn keep_at_most(&mut self, bytes: usize) {
+        self.resident = Resident { there: Mutex::new(None), most: Some(bytes) };
+    }
+
+    fn gather(&self, records: &[usize], out: &mut [T]) {
+        let rows = out.par_chunks_mut(self.input.len().max(1)).with_min_len(256).zip(records);
+        rows.for_each(|(row, &i)| row.copy_from_slice(self.record(i)));
     }
 
     /// A batch of records that are on the device already.

@@ -2,6 +2,7 @@
 //! are put together in order: the same numbers come out whatever the number of threads.
 
 mod grouped;
+mod steps;
 
 use crate::{
     Clip, Data, Network, Real,
@@ -17,28 +18,34 @@ use crate::{
 };
 use rayon::prelude::*;
 use std::sync::Mutex;
+use steps::Steps;
 
 /// The devices of the workers, with their pools of buffers.
 #[derive(Debug)]
 pub(crate) struct Workers<T> {
     idle: Mutex<Vec<Device<T>>>,
     backend: Backend,
-    /// Whether a sum of gradients stays on the device.
-    leaves_sums: bool,
+    /// Whether a sum of gradients stays on the device, and steps that were captured there.
+    leaves_sums: Option<Steps<T>>,
 }
 
 impl<T: Real> Workers<T> {
     /// Workers for a network, where it is.
     pub(crate) fn of(net: &Network<T>) -> Self {
-        Self { idle: Mutex::new(Vec::new()), backend: net.backend(), leaves_sums: false }
+        Self { idle: Mutex::new(Vec::new()), backend: net.backend(), leaves_sums: None }
     }
 
     /// Workers of a GPU that leave sums of gradients there ([`BatchGradient::far`]); absent on the processor.
     pub(crate) fn leaving_sums(net: &Network<T>) -> Option<Self> {
         match net.backend() {
             Backend::Cpu => None,
-            Backend::Cuda(_) => Some(Self { leaves_sums: true, ..Self::of(net) }),
+            Backend::Cuda(_) => Some(Self { leaves_sums: Some(Steps::default()), ..Self::of(net) }),
         }
+    }
+
+    /// Whether captured work rests on where the parameters are.
+    pub(crate) fn holds_parameters(&self) -> bool {
+        self.leaves_sums.as_ref().is_some_and(Steps::any)
     }
 
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut Device<T>) -> R) -> R {
@@ -47,6 +54,32 @@ impl<T: Real> Workers<T> {
         let out = f(&mut dev);
         lock().push(dev);
         out
+    }
+
+    /// [`Workers::map`] over records of a data set that `f` copies to the device: where they do not stay on a GPU, the next piece
+    /// is copied while one is computed on.
+    pub(crate) fn map_data<R: Send>(
+        &self,
+        data: &Data<T>,
+        records: &[usize],
+        size: usize,
+        f: impl Fn(&mut Device<T>, &[usize]) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        if self.backend == Backend::Cpu {
+            return self.map(records, size, f);
+        }
+        let pieces: Vec<&[usize]> = records.chunks(size.max(1)).collect();
+        let next = |i: usize| pieces.get(i + 1).filter(|_| data.is_streamed());
+        self.with(|dev| {
+            let each = pieces.iter().enumerate().map(|(i, piece)| match next(i) {
+                None => f(dev, piece),
+                Some(next) => std::thread::scope(|scope| {
+                    scope.spawn(|| data.ahead(next));
+                    f(dev, piece)
+                }),
+            });
+            each.collect()
+        })
     }
 
     /// Runs `f` over pieces of the batch of `size`, in parallel; results in order.
@@ -110,7 +143,12 @@ pub(crate) fn clipped_gradient_generic<T: Real>(
     let (n, p) = (records.len(), net.parameter_count());
     let (lane, size) = cut(net, n, data.input().length());
     // a shift is added on the host
-    let leaves = workers.leaves_sums && shift.is_none();
+    let leaves = workers.leaves_sums.is_some() && shift.is_none();
+    if let (Some(steps), None) = (&workers.leaves_sums, shift)
+        && let Some(made) = workers.with(|dev| steps.clipped_gradient(dev, net, data, (records, clip)))
+    {
+        return made;
+    }
     let parts = workers.map(records, lane, |dev, records| {
         let mut sum = dev.zeros(p);
         let (mut losses, mut norms, mut shares) = (Vec::new(), Vec::new(), 0.0);
@@ -280,7 +318,7 @@ pub(crate) fn judged_generic<T: Real>(
     data: &Data<T>,
 ) -> Result<Vec<(f64, Option<Agreement>)>> {
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
-    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map_data(data, &all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
         let z = outputs_of(net, dev, batch)?;
         check_finite("the outputs", &z)?;
@@ -360,7 +398,7 @@ pub(crate) fn predict_data_generic<T: Real>(net: &Network<T>, data: &Data<T>) ->
     data.check(net)?;
     data.check_even()?;
     let (all, length): (Vec<usize>, usize) = ((0..data.len()).collect(), data.input().length());
-    let parts = Workers::of(net).map(&all, net.records_at_a_time(length), |dev, piece| {
+    let parts = Workers::of(net).map_data(data, &all, net.records_at_a_time(length), |dev, piece| {
         let batch = data.upload(dev, net, piece, Label::Public);
         outputs_of(net, dev, batch)
     })?;

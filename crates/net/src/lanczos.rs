@@ -196,10 +196,10 @@ impl Bases {
 
     /// Takes the products; returns whether all are settled. Each stops where it would alone, so that what is found of a record
     /// does not depend on the others.
-    pub(crate) fn advance<T: Real>(&mut self, dev: &mut Device<T>, products: Pulled<T>) -> Result<bool> {
+    pub(crate) fn advance<T: Real>(&mut self, dev: &mut Device<T>, products: &Pulled<T>) -> Result<bool> {
         let ([d, k], stop) = (self.widths, self.stop);
-        let settled = match &mut self.place {
-            Place::Far(krylov) => dev.krylov_advance(krylov, &products, stop)?,
+        match &mut self.place {
+            Place::Far(krylov) => dev.krylov_advance(krylov, products, stop),
             Place::Near(records) => {
                 let (xs, ys) = products.download(dev)?;
                 records.par_iter_mut().enumerate().filter(|(_, r)| !r.settled).for_each(|(i, r)| {
@@ -208,11 +208,9 @@ impl Bases {
                     r.tridiagonal.push(along, new);
                     r.settled = r.tridiagonal.done() || r.tridiagonal.largest().1 <= stop.tolerance;
                 });
-                records.iter().all(|r| r.settled)
+                Ok(records.iter().all(|r| r.settled))
             }
-        };
-        products.recycle(dev);
-        Ok(settled)
+        }
     }
 
     /// The largest Ritz value of every record and its relative residual.

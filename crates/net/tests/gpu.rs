@@ -9,6 +9,7 @@ use leakscope_net::{
     leak::{Measure, Plis, Probe, RecordLeak, Spectral, Trace, measure},
     preset::preset,
     random::{Generator, Purpose},
+    text::Gpt2,
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
@@ -64,7 +65,8 @@ macro_rules! parity {
             let [a, b] = [&far, &near].map(|net| evaluate(net, &data).unwrap());
             assert!((a.loss - b.loss).abs() < $tolerance * b.loss && a.accuracy == b.accuracy);
             let all = Measure {
-                trace: Trace::Estimate { probes: 4, probe: Probe::Rademacher },
+                // so many that the pass is captured and repeated
+                trace: Trace::Estimate { probes: 40, probe: Probe::Rademacher },
                 plis: Plis::Elements,
                 eta: Some(Spectral { iterations: 60, tolerance: 1e-6 }),
                 ..Measure::new(CLIP, 0.5, 1)
@@ -152,6 +154,113 @@ fn convolutions_of_all_shapes_are_those_of_the_processor() {
             let (ea, eb) = (a.eta.unwrap().value, b.eta.unwrap().value);
             assert!((ea - eb).abs() < 1e-7 * eb, "{what}: {ea} {eb}");
         }
+    }
+}
+
+/// Networks whose layers take norms in every way: of dots and of arrays; by Gram matrices, with a tied embedding.
+fn short_networks() -> Vec<(&'static str, NetSpec, Data<f32>)> {
+    let mut rng = Generator::new(2, Purpose::Other, 0);
+    let shape = Shape::Image([12, 12, 16]);
+    let layers = vec![
+        L::conv(64, 3, 1, 1),
+        L::Relu,
+        L::conv(48, 3, 2, 1),
+        L::Tanh,
+        L::Flatten,
+        L::dense(40),
+        L::Tanh,
+        L::dense(5),
+    ];
+    let n = 24;
+    let x = (0..n * shape.len()).map(|_| rng.uniform() as f32 - 0.4).collect();
+    let labels: Vec<u32> = (0..n as u32).map(|i| i % 5).collect();
+    let images = Data::classes(shape, x, 5, &labels).unwrap();
+    let model = Gpt2 { vocabulary: 100, context: 32, width: 48, blocks: 2, heads: 4 };
+    let mut draw = || (rng.uniform() * 100.0) as u32;
+    let (x, y): (Vec<u32>, Vec<u32>) = (0..8 * 32).map(|_| (draw(), draw())).unzip();
+    let texts = Data::tokens(32, x, 100, &y).unwrap();
+    let spec = NetSpec::sequential(shape, layers, Loss::SoftmaxCrossEntropy);
+    vec![("convolutions", spec, images), ("a transformer", model.network(), texts)]
+}
+
+/// In tf32 operands are rounded to eleven bits, 2⁻¹¹ of each at most (2⁻¹⁰ where a card cuts off), so that a product of two is off by
+/// 2⁻¹⁰ (2⁻⁹) of what its terms add up to. A gradient is behind at most ten products here, forwards and back, and its tangent
+/// behind twice as many: 20·2⁻¹⁰ is 2e-2 if all errors had one sign.
+const SHORTENED: f64 = 2e-2;
+
+/// Passes in tf32 are near those in f32, and other numbers; norms and sums stay as exact as they were: what a record adds to the sum
+/// of clipped gradients is as long as the clip allows, to the digits of f32, so that no promise rests on tf32.
+#[test]
+fn tf32_changes_passes_a_little_and_no_clip() {
+    let Some(gpu) = gpu() else { return };
+    let short = gpu.in_tf32().unwrap();
+    assert_ne!(gpu, short);
+    for (name, spec, data) in short_networks() {
+        let exact = Network::<f32>::new(spec.clone(), 3).unwrap().on(gpu).unwrap();
+        let rounded = Network::<f32>::new(spec, 3).unwrap().on(short).unwrap();
+        let all: Vec<usize> = (0..data.len()).collect();
+        let clip = Clip::Hard { bound: 0.05 };
+        let wide = |v: &[f32]| v.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
+        let [a, b] = [&rounded, &exact].map(|net| clipped_gradient(net, &data, &all, clip).unwrap());
+        let gap = off(&wide(&a.sum), &wide(&b.sum));
+        assert!(gap > 1e-6 && gap < SHORTENED, "{name}: {gap}");
+        assert!(off(&a.norms, &b.norms) < SHORTENED && off(&a.losses, &b.losses) < SHORTENED, "{name}");
+        for &i in &all {
+            let one = clipped_gradient(&rounded, &data, &[i], clip).unwrap();
+            let length = wide(&one.sum).iter().map(|v| v * v).sum::<f64>().sqrt();
+            // every gradient here is longer than the clip
+            assert!(one.norms[0] > 0.05 && (length / 0.05 - 1.0).abs() < 1e-5, "{name}: {length}");
+        }
+        let measures = Measure {
+            trace: Trace::Estimate { probes: 4, probe: Probe::Rademacher },
+            plis: Plis::Record,
+            ..Measure::new(clip, 0.5, 1)
+        };
+        let [a, b] = [&rounded, &exact].map(|net| measure(net, &data, &all[..4], &measures).unwrap());
+        let trace = |rows: &[RecordLeak]| rows.iter().map(|r| r.trace.unwrap().value).collect::<Vec<f64>>();
+        let gap = off(&trace(&a), &trace(&b));
+        assert!(gap > 1e-7 && gap < 2.0 * SHORTENED, "{name}: {gap}");
+    }
+    // double precision stays what it is
+    let data: Data<f64> = data!(f64, 12);
+    let all: Vec<usize> = (0..12).collect();
+    let [a, b] = [gpu, short].map(|backend| {
+        let net = Network::<f64>::new(spec(), 3).unwrap().on(backend).unwrap();
+        clipped_gradient(&net, &data, &all, CLIP).unwrap().sum
+    });
+    assert_eq!(a, b);
+}
+
+#[test]
+fn tf32_is_no_choice_on_the_processor() {
+    let error = Backend::Cpu.in_tf32().unwrap_err().to_string();
+    assert!(error.contains("tf32") && error.contains("processor"), "{error}");
+}
+
+/// Records that do not stay on the card are copied there in pieces, while it computes: every digit is the same.
+#[test]
+fn records_in_pieces_give_the_digits_of_resident_ones() {
+    let Some(gpu) = gpu() else { return };
+    let net = Network::<f32>::new(spec(), 3).unwrap().on(gpu).unwrap();
+    // three pieces, in no order
+    let n = 20_000;
+    let mut data: Data<f32> = data!(f32, n);
+    let some: Vec<usize> = (0..n).map(|i| (i * 7919) % n).collect();
+    let measures = Measure { trace: Trace::Skip, plis: Plis::Record, ..Measure::new(CLIP, 0.5, 1) };
+    let mut found = |most: usize| {
+        data.keep_at_most(most);
+        let gradient = clipped_gradient(&net, &data, &some, CLIP).unwrap();
+        let leaks = measure(&net, &data, &some, &measures).unwrap();
+        let seen = evaluate(&net, &data).unwrap();
+        let config = config(Optimizer::Sgd { momentum: 0.0 }, Some(Privacy { clip: CLIP, sigma: 0.6 }));
+        let mut run =
+            Trainer::new(Network::<f32>::new(spec(), 3).unwrap().on(gpu).unwrap(), &data, config).unwrap();
+        (0..3).for_each(|_| _ = run.step().unwrap());
+        (gradient.sum, gradient.norms, leaks, seen, run.network().parameters().unwrap())
+    };
+    let resident = found(usize::MAX);
+    for most in [0, n * 784 * 4 - 1] {
+        assert_eq!(found(most), resident);
     }
 }
 

@@ -45,8 +45,12 @@ pub(crate) use patch::Pooling;
 pub(crate) use product::Gemm;
 pub(crate) use scalars::{Products, RankOne, Scalars};
 
-use crate::{Real, error::Result};
+use crate::{
+    Real,
+    error::{Error, Result},
+};
 use cuda::{Gpu, Memory};
+pub(crate) use cuda::{Graph, Staging};
 
 /// Values resident on the device.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +89,7 @@ impl<T: Real> Buf<T> {
     }
 
     /// Its address on a GPU.
-    fn at(&self) -> u64 {
+    pub(crate) fn at(&self) -> u64 {
         address(self.far.as_ref())
     }
 }
@@ -155,11 +159,15 @@ pub enum Backend {
 
 /// A GPU that was opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Card(&'static Gpu);
+pub struct Card {
+    gpu: &'static Gpu,
+    /// Whether products in passes are in tf32.
+    shortens: bool,
+}
 
 impl PartialEq for Card {
     fn eq(&self, other: &Self) -> bool {
-        self.0.ordinal() == other.0.ordinal()
+        self.gpu.ordinal() == other.gpu.ordinal() && self.shortens == other.shortens
     }
 }
 
@@ -168,38 +176,59 @@ impl Eq for Card {}
 impl Card {
     /// Its number among those of the machine.
     pub fn ordinal(&self) -> u32 {
-        self.0.ordinal()
+        self.gpu.ordinal()
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        self.0.name()
+        self.gpu.name()
     }
 
     /// Its memory, in bytes.
     pub(crate) fn total_memory(&self) -> usize {
-        self.0.total_memory()
+        self.gpu.total_memory()
     }
 
     /// Memory that is free, in bytes.
     pub fn free_memory(&self) -> usize {
-        self.0.free_memory()
+        self.gpu.free_memory()
+    }
+
+    /// Whether products in passes of `f32` are in tf32.
+    pub fn shortens(&self) -> bool {
+        self.shortens
     }
 }
 
 impl Backend {
     /// The GPU of a number, if it can be used.
     pub fn cuda(ordinal: u32) -> Result<Self> {
-        Ok(Self::Cuda(Card(Gpu::open(ordinal)?)))
+        Ok(Self::Cuda(Card { gpu: Gpu::open(ordinal)?, shortens: false }))
+    }
+
+    /// The same GPU with the products of passes in tf32: operands of `f32` rounded to eleven bits, sums in `f32`. Norms and sums of
+    /// clipped gradients stay in `f32`, so that a clip holds as before; convolutions of small shapes, which are no products of
+    /// cuBLAS, stay in `f32` too.
+    pub fn in_tf32(self) -> Result<Self> {
+        let refused = |reason: String| Err(Error::Format { what: "tf32", reason });
+        match self {
+            Self::Cpu => {
+                refused("the processor has none: it is what a GPU's matrix units compute in".to_owned())
+            }
+            Self::Cuda(card) if !card.gpu.shortens() => {
+                refused(format!("{} has none: compute capability 8.0 or newer is needed", card.name()))
+            }
+            Self::Cuda(card) => Ok(Self::Cuda(Card { shortens: true, ..card })),
+        }
     }
 
     /// A worker's device.
     pub(crate) fn device<T: Real>(self) -> Device<T> {
-        let gpu = match self {
-            Self::Cpu => None,
-            Self::Cuda(card) => Some(card.0),
+        let (gpu, shortens) = match self {
+            Self::Cpu => (None, false),
+            Self::Cuda(card) => (Some(card.gpu), card.shortens),
         };
-        Device { free: Vec::new(), gpu }
+        Device { free: Vec::new(), gpu, shortens }
     }
 }
 
@@ -209,6 +238,8 @@ impl Backend {
 pub struct Device<T> {
     free: Vec<Vec<T>>,
     gpu: Option<&'static Gpu>,
+    /// Whether products in passes are in tf32.
+    shortens: bool,
 }
 
 /// Buffers beyond this many are given back to the system.
@@ -254,6 +285,93 @@ impl<T: Real> Device<T> {
     /// Bytes that are free on a GPU; absent on the processor.
     pub(crate) fn room(&self) -> Option<usize> {
         self.gpu.map(Gpu::free_memory)
+    }
+
+    /// Captures what `work` queues on a GPU, to be started again as a whole; absent on the processor, and where it cannot be
+    /// captured: then nothing was queued. It must wait for nothing.
+    pub(crate) fn capture<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Option<(Graph, R)> {
+        let gpu = self.gpu?;
+        gpu.capture(|| work(self))
+    }
+
+    /// Starts captured work.
+    pub(crate) fn replay(&self, graph: &Graph) {
+        if let Some(gpu) = self.gpu {
+            gpu.replay(graph);
+        }
+    }
+
+    /// Replaces the values of a buffer by those of another one on the device.
+    pub(crate) fn overwrite(&self, from: &Buf<T>, to: &mut Buf<T>) {
+        match (self.gpu, &to.far) {
+            (Some(gpu), Some(memory)) => gpu.copy(from.at(), from.len() * T::BYTES, memory),
+            _ => to.data.copy_from_slice(&from.data),
+        }
+    }
+
+    /// The same of numbers of records.
+    pub(crate) fn overwrite_scalars(&self, from: &Scalars, to: &mut Scalars) {
+        match (self.gpu, &to.far) {
+            (Some(gpu), Some(memory)) => gpu.copy(from.at(), 8 * from.len(), memory),
+            _ => to.data.copy_from_slice(&from.data),
+        }
+    }
+
+    /// The same of labels, of one kind.
+    pub(crate) fn overwrite_target(&self, from: &Target<T>, to: &mut Target<T>) {
+        match (from, to) {
+            (Target::Vectors(from), Target::Vectors(to)) => self.overwrite(from, to),
+            (Target::Classes(from), Target::Classes(to)) => match (self.gpu, &to.far) {
+                (Some(gpu), Some(memory)) => gpu.copy(from.at(), 4 * from.len(), memory),
+                _ => to.data.copy_from_slice(&from.data),
+            },
+            (from, to) => *to = self.copy_target(from),
+        }
+    }
+
+    /// Labels once more.
+    pub(crate) fn copy_target(&self, target: &Target<T>) -> Target<T> {
+        match target {
+            Target::Vectors(values) => Target::Vectors(values.clone()),
+            Target::Classes(classes) => Target::Classes(classes.clone()),
+        }
+    }
+
+    /// Numbers of records one behind the other.
+    pub(crate) fn joined(&self, all: &[&Scalars]) -> Scalars {
+        let len = all.iter().map(|s| s.len()).sum();
+        let Some(gpu) = self.gpu else {
+            return Scalars { data: all.iter().flat_map(|s| s.data.iter().copied()).collect(), far: None };
+        };
+        let memory = gpu.take::<f64>(len);
+        let mut at = 0;
+        for scalars in all {
+            gpu.copy_behind(scalars.at(), 8 * scalars.len(), (&memory, 8 * at));
+            at += scalars.len();
+        }
+        Scalars { data: Vec::new(), far: Some(memory) }
+    }
+
+    /// Room to copy pieces of records ahead to a GPU; absent on the processor.
+    pub(crate) fn staging(&self) -> Option<Staging> {
+        self.gpu.and_then(Gpu::staging)
+    }
+
+    /// Whether such room is on this GPU.
+    pub(crate) fn has_staging(&self, staging: &Staging) -> bool {
+        self.gpu.is_some_and(|gpu| staging.is_on(gpu))
+    }
+
+    /// A piece that was copied ahead, or is now.
+    pub(crate) fn staged(
+        &self,
+        staging: &Staging,
+        records: &[usize],
+        len: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Option<Buf<T>> {
+        let far = staging.take::<T>(records, len, fill)?;
+        Some(Buf { data: Vec::new(), far: Some(far) })
     }
 
     /// Whether a buffer is on this GPU.

@@ -16,11 +16,7 @@ impl<T: Real> Device<T> {
     /// Every patch as a row: images `(n, h, w, c)` → `(n·T, kh·kw·c)`.
     pub(crate) fn im2col(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return gpu.each::<T>(
-                "im2col",
-                out.len(),
-                &[&[out.at(), x.at(), out.len() as u64][..], &window(win)].concat(),
-            );
+            return by_channels::<T>(gpu, ["im2col", "im2col4"], win, (x.at(), out.at()), out.len());
         }
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         if win.dilation != [1, 1] {
@@ -61,11 +57,7 @@ impl<T: Real> Device<T> {
     /// The transpose of [`Device::im2col`]: adds every patch where it came from.
     pub(crate) fn col2im(&self, win: &Window, cols: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return gpu.each::<T>(
-                "col2im",
-                out.len(),
-                &[&[out.at(), cols.at(), out.len() as u64][..], &window(win)].concat(),
-            );
+            return by_channels::<T>(gpu, ["col2im", "col2im4"], win, (cols.at(), out.at()), out.len());
         }
         let (c, [kh, kw], k) = (win.channels, win.kernel, win.patch());
         out.data.fill(T::ZERO);
@@ -96,7 +88,13 @@ impl<T: Real> Device<T> {
     /// Mean under every window; padding counts as zeros.
     pub(crate) fn average_pool(&self, win: &Window, x: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return far_pool::<T>(gpu, ["average_pool", "average_pool4"], win, (x.at(), out.at()), out.len());
+            return by_channels::<T>(
+                gpu,
+                ["average_pool", "average_pool4"],
+                win,
+                (x.at(), out.at()),
+                out.len(),
+            );
         }
         let scale = T::from_f64(1.0 / (win.kernel[0] * win.kernel[1]) as f64);
         out.data.fill(T::ZERO);
@@ -117,7 +115,7 @@ impl<T: Real> Device<T> {
     /// The transpose of [`Device::average_pool`].
     pub(crate) fn average_unpool(&self, win: &Window, pooled: View<'_, T>, out: &mut Buf<T>) {
         if let Some(gpu) = self.gpu {
-            return far_pool::<T>(
+            return by_channels::<T>(
                 gpu,
                 ["average_unpool", "average_unpool4"],
                 win,
@@ -368,8 +366,8 @@ impl Pooling {
     }
 }
 
-/// A kernel of an average pool, by channels or by fours of them.
-fn far_pool<T: Real>(gpu: &Gpu, names: [&'static str; 2], win: &Window, (from, to): (u64, u64), n: usize) {
+/// A kernel of windows that leaves channels apart, by one or by fours of them.
+fn by_channels<T: Real>(gpu: &Gpu, names: [&'static str; 2], win: &Window, (from, to): (u64, u64), n: usize) {
     let four = win.channels.is_multiple_of(4) && from.is_multiple_of(16);
     let (name, each) = if four { (names[1], 4) } else { (names[0], 1) };
     let win = Window { channels: win.channels / each, ..*win };

@@ -14,12 +14,14 @@ pub(crate) struct Gemm {
     /// B is stored as n × k.
     pub(crate) b_transposed: bool,
     pub(crate) add: bool,
+    /// Whether a GPU may shorten its operands, where the user asks for that.
+    pub(crate) may_shorten: bool,
 }
 
 impl Gemm {
     /// `A B`.
     pub(crate) fn nn(m: usize, n: usize, k: usize) -> Self {
-        Self { m, n, k, a_transposed: false, b_transposed: false, add: false }
+        Self { m, n, k, a_transposed: false, b_transposed: false, add: false, may_shorten: false }
     }
 
     /// `A Bᵀ`, B stored n × k.
@@ -36,6 +38,12 @@ impl Gemm {
     pub(crate) fn adding(self) -> Self {
         Self { add: true, ..self }
     }
+
+    /// A product inside a pass: shortened to tf32 where the user asks for it. What a clip rests on (norms, and sums of what was
+    /// clipped by them) never is: there every record counts with the digits that its norm was computed from.
+    pub(crate) fn of_pass(self) -> Self {
+        Self { may_shorten: true, ..self }
+    }
 }
 
 impl<T: Real> Device<T> {
@@ -44,7 +52,7 @@ impl<T: Real> Device<T> {
         if let Some(gpu) = self.gpu {
             fits(g, a.len(), b.len(), c.len() - offset);
             let at = [a.at(), b.at(), c.at() + (offset * T::BYTES) as u64];
-            return gpu.product::<T>(g, at, [0; 3], 1);
+            return gpu.product::<T>(self.shortens, g, at, [0; 3], 1);
         }
         gemm(g, a.0, b.0, &mut c.data[offset..]);
     }
@@ -64,7 +72,8 @@ impl<T: Real> Device<T> {
                 let start = |n: usize, s: usize| if n > 1 { (from % n * s) as u64 * size } else { 0 };
                 let at = [a.at() + start(na, sa), b.at() + start(nb, sb), c.at() + (from * sc) as u64 * size];
                 let distance = |n: usize, s: usize| if n > 1 { s } else { 0 };
-                gpu.product::<T>(g, at, [distance(na, sa), distance(nb, sb), sc], run.min(count - from));
+                let apart = [distance(na, sa), distance(nb, sb), sc];
+                gpu.product::<T>(self.shortens, g, at, apart, run.min(count - from));
             }
             return;
         }
@@ -85,7 +94,7 @@ const SHARED: usize = 1 << 26;
 
 /// The lengths are checked here, so that the unsafe call below is sound whatever a layer asks.
 fn gemm<T: Real>(g: Gemm, a: &[T], b: &[T], c: &mut [T]) {
-    let Gemm { m, n, k, a_transposed, b_transposed, add } = g;
+    let Gemm { m, n, k, a_transposed, b_transposed, add, may_shorten: _ } = g;
     fits(g, a.len(), b.len(), c.len());
     // each entry is summed by one thread, in the same order
     let threads = if m.saturating_mul(n).saturating_mul(k) < SHARED {

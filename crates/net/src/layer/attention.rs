@@ -81,17 +81,17 @@ impl Attention {
 
     /// `x Kᵀ` or the like: rows of queries against rows of keys.
     fn scores(&self, length: usize) -> Gemm {
-        Gemm::nt(self.rows(length), length, self.width)
+        Gemm::nt(self.rows(length), length, self.width).of_pass()
     }
 
     /// `A V` or the like: scores times rows of values.
     fn mixed(&self, length: usize) -> Gemm {
-        Gemm::nn(self.rows(length), self.width, length)
+        Gemm::nn(self.rows(length), self.width, length).of_pass()
     }
 
     /// `Aᵀ b` or the like: scores transposed times rows of queries, summed over the heads of a group.
     fn gathered(&self, length: usize) -> Gemm {
-        Gemm::tn(length, self.width, self.rows(length))
+        Gemm::tn(length, self.width, self.rows(length)).of_pass()
     }
 }
 

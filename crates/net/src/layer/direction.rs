@@ -43,10 +43,10 @@ impl Linear {
                     cx.dev.add_scaled_blocks(alpha, dd.all(), &mut e);
                     let mut f = cx.dev.take(d.len());
                     cx.dev.scale_blocks(alpha, d.all(), &mut f);
-                    cx.dev.gemm_batched(Gemm::nn(t, o, t).adding(), xa.all(), f.all(), z);
+                    cx.dev.gemm_batched(Gemm::nn(t, o, t).of_pass().adding(), xa.all(), f.all(), z);
                     cx.dev.put(f);
                 }
-                cx.dev.gemm_batched(Gemm::nn(t, o, t).adding(), ga.all(), e.all(), z);
+                cx.dev.gemm_batched(Gemm::nn(t, o, t).of_pass().adding(), ga.all(), e.all(), z);
                 cx.dev.put(e);
             }
             Gradient::Whole(g, gb) => {
@@ -64,12 +64,12 @@ impl Linear {
                         cx.dev.add_scaled_blocks(alpha, gbd.all(), vb);
                     }
                 }
-                cx.dev.gemm_batched(Gemm::nt(t, o, k).adding(), a.all(), v.all(), z);
+                cx.dev.gemm_batched(Gemm::nt(t, o, k).of_pass().adding(), a.all(), v.all(), z);
                 if let Some(vb) = &vb {
                     // the same bias at every position: a product with a column of ones
                     let mut ones = cx.dev.zeros(t);
                     cx.dev.add_constant(&mut ones, T::ONE);
-                    cx.dev.gemm_batched(Gemm::nn(t, o, 1).adding(), ones.all(), vb.all(), z);
+                    cx.dev.gemm_batched(Gemm::nn(t, o, 1).of_pass().adding(), ones.all(), vb.all(), z);
                     cx.dev.put(ones);
                 }
                 keep.direction = Gradient::Whole(v, vb);
@@ -110,16 +110,16 @@ impl Linear {
                 if let Some(Gradient::Gram(_, xd)) = dir.tangent.map(|tan| &tan.gradient) {
                     cx.dev.add_scaled_blocks(alpha, xd.all(), &mut m);
                 }
-                cx.dev.gemm_batched(Gemm::nn(t, k, t).adding(), m.all(), a.all(), cols);
+                cx.dev.gemm_batched(Gemm::nn(t, k, t).of_pass().adding(), m.all(), a.all(), cols);
                 if let Some(ad) = moved {
                     cx.dev.scale_blocks(alpha, gd.all(), &mut m);
-                    cx.dev.gemm_batched(Gemm::nn(t, k, t).adding(), m.all(), ad.all(), cols);
+                    cx.dev.gemm_batched(Gemm::nn(t, k, t).of_pass().adding(), m.all(), ad.all(), cols);
                 }
                 cx.dev.put(m);
             }
             Gradient::Whole(..) => {
                 if let Gradient::Whole(v, _) = &keep.direction {
-                    cx.dev.gemm_batched(Gemm::nn(t, k, o).adding(), d.all(), v.all(), cols);
+                    cx.dev.gemm_batched(Gemm::nn(t, k, o).of_pass().adding(), d.all(), v.all(), cols);
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Linear {
         let v = dir.part(self.weight, o * k);
         if dir.copies > 1 {
             let t = self.positions.at(cx.length);
-            cx.dev.gemm_batched(Gemm::nt(t, o, k), a.all(), v, &mut moved);
+            cx.dev.gemm_batched(Gemm::nt(t, o, k).of_pass(), a.all(), v, &mut moved);
             if let Some(bias) = self.bias {
                 let mut each = cx.dev.take(dir.copies * t * o);
                 cx.dev.repeat_rows(o, t, dir.part(bias, o), &mut each);
@@ -148,7 +148,7 @@ impl Linear {
                 cx.dev.put(each);
             }
         } else {
-            let mut product = Gemm::nt(rows, o, k);
+            let mut product = Gemm::nt(rows, o, k).of_pass();
             if let Some(bias) = self.bias {
                 cx.dev.set_rows(&mut moved, dir.part(bias, o));
                 product = product.adding();
@@ -175,9 +175,9 @@ impl Linear {
         let v = dir.part(self.weight, o * k);
         if dir.copies > 1 {
             let t = self.positions.at(cx.length);
-            cx.dev.gemm_batched(Gemm::nn(t, k, o).adding(), scaled.all(), v, cols);
+            cx.dev.gemm_batched(Gemm::nn(t, k, o).of_pass().adding(), scaled.all(), v, cols);
         } else {
-            cx.dev.gemm(Gemm::nn(rows, k, o).adding(), scaled.all(), v, cols, 0);
+            cx.dev.gemm(Gemm::nn(rows, k, o).of_pass().adding(), scaled.all(), v, cols, 0);
         }
         cx.dev.put(scaled);
     }

@@ -50,6 +50,10 @@ impl Dropout {
 }
 
 impl<T: Real> Layer<T> for Dropout {
+    fn draws(&self) -> bool {
+        true
+    }
+
     fn footprint(&self, length: usize) -> usize {
         self.width.at(length)
     }

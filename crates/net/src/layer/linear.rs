@@ -104,7 +104,7 @@ impl Linear {
         let rows = delta.len() / o;
         let mut cols = cx.dev.take(rows * k);
         let w = cx.theta.part(self.weight, o * k);
-        cx.dev.gemm(Gemm::nn(rows, k, o), delta.all(), w, &mut cols, 0);
+        cx.dev.gemm(Gemm::nn(rows, k, o).of_pass(), delta.all(), w, &mut cols, 0);
         cols
     }
 }
@@ -196,7 +196,7 @@ impl<T: Real> Layer<T> for Linear {
         let cols = self.columns(cx.dev, x);
         let rows = cols.len() / k;
         let mut z = cx.dev.take(rows * o);
-        let mut g = Gemm::nt(rows, o, k);
+        let mut g = Gemm::nt(rows, o, k).of_pass();
         if let Some(bias) = self.bias {
             cx.dev.set_rows(&mut z, cx.theta.part(bias, o));
             g = g.adding();
@@ -231,7 +231,8 @@ impl<T: Real> Layer<T> for Linear {
             let cols = self.columns(cx.dev, x);
             let rows = cols.len() / k;
             let mut z = cx.dev.take(rows * o);
-            cx.dev.gemm(Gemm::nt(rows, o, k), cols.all(), cx.theta.part(self.weight, o * k), &mut z, 0);
+            let product = Gemm::nt(rows, o, k).of_pass();
+            cx.dev.gemm(product, cols.all(), cx.theta.part(self.weight, o * k), &mut z, 0);
             tangent.input = Some(cols);
             z
         });
@@ -309,7 +310,8 @@ impl<T: Real> Layer<T> for Linear {
             }
             Form::Whole => {
                 let mut g = cx.dev.take(b * o * k);
-                cx.dev.gemm_batched(Gemm::tn(o, k, t), d.all(), a.all(), &mut g);
+                // norm and sum are those of this array, whatever it was rounded to
+                cx.dev.gemm_batched(Gemm::tn(o, k, t).of_pass(), d.all(), a.all(), &mut g);
                 cx.mask(&mut g, self.weight, o * k);
                 cx.dev.add_dots(1.0, o * k, g.all(), g.all(), square);
                 let gb = self.bias.map(|bias| {
@@ -370,9 +372,10 @@ impl<T: Real> Layer<T> for Linear {
             Gradient::Whole(g, gb) => {
                 let rows = dd.len() / (t * o);
                 let mut gd = cx.dev.take(rows * o * k);
-                cx.dev.gemm_batched(Gemm::tn(o, k, t), dd.all(), a.all(), &mut gd);
+                let product = Gemm::tn(o, k, t).of_pass();
+                cx.dev.gemm_batched(product, dd.all(), a.all(), &mut gd);
                 if let Some(ad) = ad {
-                    cx.dev.gemm_batched(Gemm::tn(o, k, t).adding(), d.all(), ad.all(), &mut gd);
+                    cx.dev.gemm_batched(product.adding(), d.all(), ad.all(), &mut gd);
                 }
                 cx.mask(&mut gd, self.weight, o * k);
                 cx.dev.add_dots(1.0, o * k, g.all(), gd.all(), &mut sums.cross);

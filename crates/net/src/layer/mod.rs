@@ -301,6 +301,11 @@ pub(crate) trait Layer<T: Real>: std::fmt::Debug + Send + Sync {
     /// Says that some of its parameters are frozen on their own: its gradient is then an array, in which they are 0.
     fn set_masked(&mut self) {}
 
+    /// Whether a training step draws anything in it.
+    fn draws(&self) -> bool {
+        false
+    }
+
     /// Whether `add_weighted` needs the pair (δ, a) alone, and not what `add_square` keeps.
     fn sums_from_pair(&self) -> bool {
         false

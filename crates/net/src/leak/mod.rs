@@ -14,6 +14,7 @@
 mod along;
 mod interval;
 mod piece;
+mod repeat;
 mod trace;
 
 pub use along::information_along;
@@ -305,8 +306,8 @@ pub(crate) fn measure_generic<T: Real>(
         data.check_even()?;
     }
     let size = net.records_at_a_time(length);
-    let mut parts =
-        workers.map(records, size, |dev, ids| piece::measure(net, data, dev, ids, measures, draws))?;
+    let mut parts = workers
+        .map_data(data, records, size, |dev, ids| piece::measure(net, data, dev, ids, measures, draws))?;
     match parts.len() {
         1 => Ok(parts.remove(0)),
         _ => Ok(parts.into_iter().flatten().collect()),

@@ -1,10 +1,14 @@
 //! The measures of one piece of a batch.
 
-use super::{Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace, trace};
+use super::{
+    Eta, Label, Measure, Plis, RecordLeak, Signal, Spectral, Trace,
+    repeat::{Repeat, Tangents},
+    trace,
+};
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, StepMeasures},
+    device::{Accounts, Buf, Clips, Device, Scalars, StepMeasures},
     error::{Error, Result},
     lanczos::{Bases, Stop},
     layer::Draws,
@@ -67,7 +71,7 @@ impl<'a, T: Real> Piece<'a, T> {
     }
 
     /// Number of records.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.records.len()
     }
 
@@ -140,6 +144,14 @@ impl<'a, T: Real> Piece<'a, T> {
         dimension(self.net, self.lengths[i], label)
     }
 
+    /// `‖J u‖²/s²` for tangents, probe-major, left on a GPU.
+    pub(super) fn far_squares(&self, dev: &mut Device<T>, clips: &Clips, (x, y): Tangents<T>) -> Scalars {
+        let pass = self.net.tangent(dev, &self.primal, x, y, false);
+        let squares = dev.released_squares(clips, &pass);
+        pass.recycle(dev);
+        squares
+    }
+
     /// `‖J u‖²/s²` for tangents, probe-major.
     pub(super) fn squares(
         &self,
@@ -148,12 +160,11 @@ impl<'a, T: Real> Piece<'a, T> {
         y: Option<Buf<T>>,
     ) -> Result<Vec<f64>> {
         let tilted = self.tilted(dev, x.as_ref(), y.as_ref())?;
-        let pass = self.net.tangent(dev, &self.primal, x, y, false);
         if let Some(clips) = &self.far {
-            let squares = dev.released_squares(clips, &pass);
-            pass.recycle(dev);
+            let squares = self.far_squares(dev, clips, (x, y));
             return dev.download_scalars(&squares);
         }
+        let pass = self.net.tangent(dev, &self.primal, x, y, false);
         let clips = &self.near(dev)?.clips;
         let (mut cross, square) = (dev.download_scalars(&pass.cross)?, dev.download_scalars(&pass.square)?);
         cross.iter_mut().zip(tilted.into_iter().flatten()).for_each(|(c, t)| *c += t);
@@ -382,10 +393,17 @@ fn eta<T: Real>(
     let stop = Stop { rounding, dimension: dim, tolerance: spectral.tolerance };
     let widths = [d, if secret { k } else { 0 }];
     let mut bases = Bases::new(dev, &p.records, widths, (iterations, stop), seed);
+    let mut pass = Repeat::new(dev, p.count(), iterations, p.far.is_none());
     for _ in 0..iterations {
         let (x, y) = bases.current(dev);
-        let products = p.information(dev, x, y)?;
-        if bases.advance(dev, products)? {
+        let settled = pass.run(
+            dev,
+            (Some(x), y),
+            |dev, (x, y)| p.information(dev, x.unwrap_or_default(), y),
+            |dev, products| bases.advance(dev, products),
+            |dev, products: Pulled<T>| products.recycle(dev),
+        )?;
+        if settled {
             break;
         }
     }

@@ -1,9 +1,13 @@
 //! The trace of the information: all basis tangents, or Hutchinson's estimate.
 
-use super::{Label, Measure, Probe, RecordLeak, Trace, half_width, piece::Piece};
+use super::{
+    Label, Measure, Probe, RecordLeak, Trace, half_width,
+    piece::Piece,
+    repeat::{Repeat, Tangents},
+};
 use crate::{
     Real,
-    device::{Buf, Device, ProbeSums, Streams},
+    device::{Buf, Device, ProbeSums, Scalars, Streams},
     error::Result,
     random::{Generator, Purpose},
 };
@@ -38,10 +42,11 @@ pub(super) fn exact<T: Real>(
         }
     };
     let group = together(n);
+    let mut pass = Repeat::new(dev, n, d.div_ceil(group), p.far.is_none());
     for from in (0..d).step_by(group) {
         let to = (from + group).min(d);
         let u = dev.unit_rows(d, n, from, to);
-        add(p.squares(dev, Some(u), None)?);
+        add(repeated(p, dev, &mut pass, (Some(u), None))?);
     }
     if measures.label == Label::Secret {
         for j in 0..k {
@@ -53,6 +58,22 @@ pub(super) fn exact<T: Real>(
         set_trace(r, s, None, p.own_dimension(i, measures.label));
     }
     Ok(())
+}
+
+/// [`Piece::squares`] of a pass that is repeated.
+fn repeated<T: Real>(
+    p: &Piece<'_, T>,
+    dev: &mut Device<T>,
+    pass: &mut Repeat<T, Scalars>,
+    tangents: Tangents<T>,
+) -> Result<Vec<f64>> {
+    match &p.far {
+        None => p.squares(dev, tangents.0, tangents.1),
+        Some(clips) => {
+            let made = |dev: &mut Device<T>, tangents: Tangents<T>| Ok(p.far_squares(dev, clips, tangents));
+            pass.run(dev, tangents, made, |dev, squares| dev.download_scalars(squares), |_, _| {})
+        }
+    }
 }
 
 /// Random probes on a GPU, whose signs are drawn there: the same as those of the processor. Absent where they are not.
@@ -72,15 +93,18 @@ pub(super) fn begin<T: Real>(
     let apart = words(d) + if secret { words(k) } else { 0 };
     let mut sums = ProbeSums { sum: dev.scalars(n), square: dev.scalars(n) };
     let group = together(n);
+    let mut pass = Repeat::new(dev, n, probes.div_ceil(group), false);
     for from in (0..probes).step_by(group) {
         let here = group.min(probes - from);
         let x = dev.random_signs(&streams, d, here, (from * apart, apart));
         let label = (from * apart + words(d), apart);
         let y = if secret { dev.random_signs(&streams, k, here, label) } else { None };
-        let pass = p.net.tangent(dev, &p.primal, x, y, false);
-        let squares = dev.released_squares(clips, &pass);
-        dev.add_probes(&squares, &mut sums);
-        pass.recycle(dev);
+        let made = |dev: &mut Device<T>, tangents: Tangents<T>| Ok(p.far_squares(dev, clips, tangents));
+        let add = |dev: &mut Device<T>, squares: &Scalars| {
+            dev.add_probes(squares, &mut sums);
+            Ok(())
+        };
+        pass.run(dev, (x, y), made, add, |_, _| {})?;
     }
     Ok(Some(sums))
 }

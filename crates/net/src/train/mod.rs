@@ -138,6 +138,10 @@ pub struct Trainer<'d, T> {
     source: Source,
     spending: Option<Spending>,
     workers: Workers<T>,
+    /// Those of a GPU, where the step is made.
+    far: Option<Workers<T>>,
+    /// The batch of a step that was drawn ahead.
+    next: Option<(u64, Vec<usize>)>,
     /// Mean loss of the first records drawn.
     first_loss: Option<f64>,
     /// Mean loss of a network that says 0 about every record.
@@ -233,7 +237,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             (Some(_), Randomness::System) => Source::from_system()?,
             (Some(_), Randomness::SeededNotPrivate) | (None, _) => Source::Seed(config.seed),
         };
-        let workers = Workers::of(&net);
+        let (workers, far) = (Workers::of(&net), Workers::leaving_sums(&net));
         let (moments, trained) = workers.with(|dev| {
             let zeros = |_| dev.zeros(net.parameter_count());
             let moments: Vec<Buf<T>> = (0..config.optimizer.moments()).map(zeros).collect();
@@ -254,6 +258,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             source,
             spending,
             workers,
+            far,
+            next: None,
             first_loss,
             silent_loss,
             perturbing: None,
@@ -276,7 +282,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         let moments: Vec<Vec<T>> =
             self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
         self.net.move_to(backend)?;
-        self.workers = Workers::of(&self.net);
+        (self.workers, self.far) = (Workers::of(&self.net), Workers::leaving_sums(&self.net));
         (self.moments, self.trained) = self.workers.with(|dev| {
             let moments = moments.iter().map(|m| dev.upload(m)).collect();
             (moments, dev.upload_flags(&self.net.trained()))
@@ -297,7 +303,10 @@ impl<'d, T: Real> Trainer<'d, T> {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
         };
-        let mut drawn = self.config.sampling.draw(&self.source, step, n);
+        let mut drawn = match self.next.take() {
+            Some((ahead, drawn)) if ahead == step => drawn,
+            _ => self.config.sampling.draw(&self.source, step, n),
+        };
         // texts of like lengths together, so that little is padded
         self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
@@ -312,10 +321,11 @@ impl<'d, T: Real> Trainer<'d, T> {
         let m = drawn.len();
         // what was not charged must not take part; it is in ascending order
         drawn.retain(|i| silent.binary_search(i).is_err());
-        let mut batch = match private {
-            true => self.released_by_finite(&drawn, clip, added)?,
-            false => self.released(&drawn, clip, added).map_err(stopped)?,
-        };
+        let (batch, next) = self.while_drawing(|| match private {
+            true => self.released_by_finite(&drawn, clip, added),
+            false => self.released(&drawn, clip, added).map_err(stopped),
+        });
+        let mut batch = batch?;
         let finite = batch.losses.len();
         let loss = (finite > 0).then(|| batch.losses.iter().sum::<f64>() / finite as f64);
         let out_of_proportion = loss.is_some_and(|loss| !self.in_proportion(loss));
@@ -331,12 +341,20 @@ impl<'d, T: Real> Trainer<'d, T> {
             // also where it is taken back: that it was is seen
             self.seen = self.released_steps().max(step + 1);
         }
-        (self.net.theta, self.moments) = updated?;
+        let (theta, moments) = updated?;
+        self.moments = moments;
+        if self.far.as_ref().is_some_and(Workers::holds_parameters) {
+            // captured work reads them where they were
+            self.workers.with(|dev| dev.overwrite(&theta, &mut self.net.theta));
+        } else {
+            self.net.theta = theta;
+        }
         if let Some(tracker) = &mut self.tracker {
             step_leak.keep(tracker);
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
+        self.next = next.map(|drawn| (self.step, drawn));
         if let Some(Learned { report, state, added }) = learned {
             (self.perturbed, self.perturbation) = (Some(report), state);
             self.added = added.into_constant();
@@ -345,6 +363,21 @@ impl<'d, T: Real> Trainer<'d, T> {
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > clip.unit()).count();
         let clipped = if finite == 0 { 0.0 } else { over as f64 / finite as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped, not_finite: m - finite, out_of_proportion })
+    }
+
+    /// Does some work, and where a GPU does it draws the next batch meanwhile: to draw from many records takes as long as a small step.
+    fn while_drawing<R>(&self, work: impl FnOnce() -> R) -> (R, Option<Vec<usize>>) {
+        const MANY: usize = 10_000;
+        let (n, next) = (self.data.units(), self.step + 1);
+        if self.far.is_none() || n < MANY {
+            return (work(), None);
+        }
+        let (sampling, source) = (self.config.sampling, &self.source);
+        std::thread::scope(|scope| {
+            let drawing = scope.spawn(move || sampling.draw(source, next, n));
+            let done = work();
+            (done, drawing.join().ok())
+        })
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.

@@ -2,8 +2,8 @@
 
 use super::{Trainer, checkpoint};
 use crate::{
-    Clip, Data, Real,
-    engine::{BatchGradient, Workers},
+    Backend, Clip, Data, Real,
+    engine::BatchGradient,
     error::{Error, Result},
     leak::{Measure, RecordLeak},
     perturb::{Added, Learned, Lesson, Perturbed, Perturbing, map_gradient, map_measure},
@@ -22,6 +22,12 @@ impl<'d, T: Real> Trainer<'d, T> {
         if self.config.privacy.is_none() {
             let reason = "without noise a gradient gives everything away: give clip and sigma".to_owned();
             return Err(Error::Format { what: "the perturbation", reason });
+        }
+        if let Backend::Cuda(card) = self.net.backend()
+            && card.shortens()
+        {
+            let reason = "lengths of perturbed gradients come out of passes, and a clip must not rest on tf32: compute in f32";
+            return Err(Error::Format { what: "the perturbation", reason: reason.to_owned() });
         }
         let now = (how, checkpoint::fingerprint(public));
         if self.perturbed_before.map_or(self.step > 0, |before| before != now) {
@@ -105,8 +111,8 @@ impl<'d, T: Real> Trainer<'d, T> {
             None => {
                 let shift = added.and_then(Added::constant).map(Vec::as_slice);
                 // on a GPU the sum stays where the step is made
-                let far = Workers::leaving_sums(net);
-                T::clipped_gradient(far.as_ref().unwrap_or(workers), net, data, drawn, clip, shift, draws)
+                let workers = self.far.as_ref().unwrap_or(workers);
+                T::clipped_gradient(workers, net, data, drawn, clip, shift, draws)
             }
         }
     }

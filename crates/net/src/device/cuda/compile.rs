@@ -32,7 +32,9 @@ impl Gpu {
     ) -> std::result::Result<Vec<u8>, String> {
         let text = |s: &str| CString::new(s).map_err(|e| e.to_string());
         let (source, name) = (text(source)?, text(name)?);
-        let fixed = [self.architecture.as_str(), "--std=c++17"];
+        let [major, minor] = self.capability;
+        let architecture = format!("--gpu-architecture=sm_{major}{minor}");
+        let fixed = [architecture.as_str(), "--std=c++17"];
         let options = fixed.into_iter().chain(definitions.iter().map(String::as_str));
         let options = options.map(text).collect::<std::result::Result<Vec<_>, _>>()?;
         let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();

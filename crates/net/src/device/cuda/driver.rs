@@ -28,7 +28,7 @@ macro_rules! library {
                 unsafe {
                     $(let $field = *library
                         .get::<unsafe extern "C" fn($($kind),*) -> c_int>(concat!($symbol, "\0").as_bytes())
-                        .map_err(|_| format!("{} is missing in it: it is too old", $symbol))?;)*
+                        .map_err(|_| too_old(stringify!($name), $symbol))?;)*
                     Ok(Self { $($field,)* _library: library })
                 }
             }
@@ -60,7 +60,10 @@ library! {
         download: "cuMemcpyDtoHAsync_v2"(*mut c_void, Address, usize, Handle);
         copy: "cuMemcpyDtoDAsync_v2"(Address, Address, usize, Handle);
         clear: "cuMemsetD8Async"(Address, u8, usize, Handle);
+        pinned: "cuMemHostAlloc"(*mut *mut c_void, usize, c_uint);
+        free_pinned: "cuMemFreeHost"(*mut c_void);
         stream: "cuStreamCreate"(*mut Handle, c_uint);
+        stream_after: "cuStreamWaitEvent"(Handle, Handle, c_uint);
         wait: "cuStreamSynchronize"(Handle);
         module: "cuModuleLoadData"(*mut Handle, *const c_void);
         function: "cuModuleGetFunction"(*mut Handle, Handle, *const c_char);
@@ -71,7 +74,15 @@ library! {
         blocks_at_once: "cuOccupancyMaxActiveBlocksPerMultiprocessor"(*mut c_int, Handle, c_int, usize);
         event: "cuEventCreate"(*mut Handle, c_uint);
         record: "cuEventRecord"(Handle, Handle);
+        reached: "cuEventSynchronize"(Handle);
+        drop_event: "cuEventDestroy_v2"(Handle);
         elapsed: "cuEventElapsedTime"(*mut f32, Handle, Handle);
+        capture: "cuStreamBeginCapture_v2"(Handle, c_int);
+        captured: "cuStreamEndCapture"(Handle, *mut Handle);
+        graph: "cuGraphInstantiateWithFlags"(*mut Handle, Handle, u64);
+        drop_capture: "cuGraphDestroy"(Handle);
+        replay: "cuGraphLaunch"(Handle, Handle);
+        drop_graph: "cuGraphExecDestroy"(Handle);
         error: "cuGetErrorString"(c_int, *mut *const c_char);
     }
 }
@@ -97,6 +108,7 @@ library! {
         create: "cublasCreate_v2"(*mut Handle);
         on_stream: "cublasSetStream_v2"(Handle, Handle);
         math_mode: "cublasSetMathMode"(Handle, c_int);
+        workspace: "cublasSetWorkspace_v2"(Handle, Address, usize);
         f32_product: "cublasSgemmStridedBatched"(
             Handle, c_int, c_int, c_int, c_int, c_int, *const f32, Address, c_int, i64, Address, c_int, i64, *const f32,
             Address, c_int, i64, c_int
@@ -114,6 +126,40 @@ pub(super) struct Libraries {
     pub(super) driver: Driver,
     pub(super) compiler: Compiler,
     pub(super) blas: Blas,
+}
+
+fn too_old(library: &str, symbol: &str) -> String {
+    let (what, advice) = match library {
+        "Driver" => ("NVIDIA's driver", "update the driver (CUDA 12 or newer)"),
+        "Compiler" => ("CUDA's run-time compiler", "install that of CUDA 12 or newer"),
+        _ => ("cuBLAS", "install that of CUDA 12 or newer"),
+    };
+    format!(
+        "{what} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor"
+    )
+}
+
+/// What to do about a code of the driver.
+fn advice(code: c_int) -> &'static str {
+    match code {
+        2 => ": close what else uses the GPU, take a smaller batch, or compute on the processor",
+        34 => {
+            ": what was found is a stub without a driver: install NVIDIA's driver, or compute on the processor"
+        }
+        46 => ": another programme has it for itself: end that, or take another GPU",
+        100 | 101 => {
+            ": no GPU can be seen: look at nvidia-smi and CUDA_VISIBLE_DEVICES, or compute on the processor"
+        }
+        209 | 218 | 222 | 300..=303 | 801 | 803 | 804 => {
+            ": driver and CUDA do not fit together: update NVIDIA's driver, restart the machine where it was just updated, or compute \
+             on the processor"
+        }
+        214 | 219 | 220 | 700..=720 | 802 | 999 => {
+            ": the GPU has failed, and this process cannot use it again: start again; a run goes on from its checkpoint, on the \
+             processor too (nvidia-smi tells whether the GPU is well)"
+        }
+        _ => ": start again; a run goes on from its checkpoint, on the processor too",
+    }
 }
 
 /// Folders besides those where the system looks.
@@ -176,7 +222,7 @@ impl Driver {
             (self.error)(code, &raw mut text);
             if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
         };
-        Err(format!("{action} failed: {reason} (CUDA error {code})"))
+        Err(format!("{action} failed: {reason} (CUDA error {code}){}", advice(code)))
     }
 }
 
@@ -217,5 +263,23 @@ fn card(api: &Libraries, i: c_int) -> std::result::Result<CardInfo, String> {
         }
         let name = CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned();
         Ok(CardInfo { ordinal: i as u32, name, memory, capability })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_says_what_to_do() {
+        assert!(too_old("Driver", "cuGraphLaunch").contains("update the driver"));
+        assert!(too_old("Blas", "cublasSetWorkspace_v2").contains("cuBLAS"));
+        for (code, words) in
+            [(2, "smaller batch"), (803, "update"), (222, "update"), (700, "checkpoint"), (719, "checkpoint")]
+        {
+            assert!(advice(code).contains(words), "{code}");
+        }
+        // whatever it is, something can be done
+        assert!((1..1000).all(|code| advice(code).len() > 10));
     }
 }

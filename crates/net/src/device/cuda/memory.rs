@@ -1,7 +1,7 @@
 //! Memory of a GPU: pieces that are used again, and copies to, from and on the card.
 
 use super::{Gpu, MOST_VALUES, driver::Address, lock};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ffi::c_void;
 
 /// Memory of a GPU, given back to its pool when it is dropped.
@@ -47,7 +47,7 @@ impl Clone for Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.address != 0 {
-            lock(&self.gpu.free).entry(self.size).or_default().push(self.address);
+            self.gpu.give(self.size, self.address);
         }
     }
 }
@@ -79,8 +79,7 @@ impl Gpu {
             lock(&self.failure).get_or_insert(reason);
             return Memory { address: 0, size, bytes, len, gpu: self };
         }
-        let pooled = lock(&self.free).get_mut(&size).and_then(Vec::pop);
-        let address = pooled.unwrap_or_else(|| self.allocate(size));
+        let address = self.reuse(size).unwrap_or_else(|| self.allocate(size));
         Memory { address, size, bytes, len, gpu: self }
     }
 
@@ -127,7 +126,7 @@ impl Gpu {
         }
         self.enter();
         // SAFETY: the memory is held by the caller and has so many bytes
-        let code = unsafe { (self.api.driver.clear)(memory.address, 0, memory.bytes, self.stream.0) };
+        let code = unsafe { (self.api.driver.clear)(memory.address, 0, memory.bytes, self.queue().0) };
         self.note("clearing memory", code);
     }
 
@@ -144,6 +143,9 @@ impl Gpu {
             return;
         }
         assert!(bytes <= memory.bytes, "what is uploaded fits");
+        if self.is_capturing() {
+            return self.write_captured(memory, values);
+        }
         self.enter();
         // SAFETY: both sides have so many bytes; from memory of the host that is not pinned, the copy is made before the call
         // returns
@@ -153,7 +155,27 @@ impl Gpu {
         self.note("copying to the GPU", code);
     }
 
+    /// The same as part of captured work: the values go to the card now, and from there into the piece at every start.
+    fn write_captured<V: Copy>(&self, memory: &Memory, values: &[V]) {
+        let (bytes, size) = (size_of_val(values), size_of_val(values).next_multiple_of(512));
+        let kept = self.allocate(size);
+        if kept == 0 {
+            return;
+        }
+        // SAFETY: as above; the stream of all other work is not the one that is captured
+        let code =
+            unsafe { (self.api.driver.upload)(kept, values.as_ptr().cast::<c_void>(), bytes, self.stream.0) };
+        self.note("copying to the GPU", code);
+        self.copy(kept, bytes, memory);
+        // nothing that is captured after this may write there: it is given back when all is
+        self.keep(size, kept);
+    }
+
     pub(crate) fn download<V: Copy + Default>(&self, memory: &Memory) -> Result<Vec<V>> {
+        if self.is_capturing() {
+            let reason = "work that waits for the GPU cannot be captured".to_owned();
+            return Err(Error::Device { ordinal: self.ordinal, reason });
+        }
         let mut values = vec![V::default(); memory.len];
         let bytes = size_of_val(&values[..]);
         if bytes > 0 && !self.failed() {
@@ -177,13 +199,18 @@ impl Gpu {
 
     /// Copies bytes from an address to the start of a piece.
     pub(crate) fn copy(&self, from: Address, bytes: usize, to: &Memory) {
+        self.copy_behind(from, bytes, (to, 0));
+    }
+
+    /// Copies bytes from an address into a piece, behind so many bytes of it.
+    pub(crate) fn copy_behind(&self, from: Address, bytes: usize, (to, offset): (&Memory, usize)) {
         if bytes == 0 || self.failed() {
             return;
         }
-        assert!(bytes <= to.bytes, "what is copied fits");
+        assert!(offset + bytes <= to.bytes, "what is copied fits");
         self.enter();
         // SAFETY: the caller holds both sides, of at least so many bytes
-        let code = unsafe { (self.api.driver.copy)(to.address, from, bytes, self.stream.0) };
+        let code = unsafe { (self.api.driver.copy)(to.address + offset as u64, from, bytes, self.queue().0) };
         self.note("copying on the GPU", code);
     }
 }

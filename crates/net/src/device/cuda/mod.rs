@@ -10,6 +10,8 @@
 //! | `pooling.cu`, `pooling` | an activation and the pool behind it, compiled for each shape |
 //! | `times` | how long the kernels take, where somebody asks |
 //! | `memory` | pieces of memory, used again; copies |
+//! | `graph` | work that is repeated, started as a whole |
+//! | `stream` | records that do not stay on the card, copied ahead of their use |
 //! | `product`, `sums` | matrix products, sums over rows and dot products |
 //! | `divide` | division by a number that is prepared |
 //!
@@ -21,17 +23,21 @@ mod convolution;
 mod divide;
 mod driver;
 mod gram;
+mod graph;
 mod memory;
 mod pooling;
 mod product;
+mod stream;
 mod sums;
 mod times;
 
 use convolution::Launch;
 pub(crate) use convolution::{Convolution, Step};
 pub(crate) use divide::magic;
+pub(crate) use graph::Graph;
 pub(crate) use memory::Memory;
 use pooling::Pooled;
+pub(crate) use stream::Staging;
 pub(crate) use sums::{ColumnSums, Dots};
 
 pub use driver::{CardInfo, cards};
@@ -63,9 +69,15 @@ pub(crate) struct Gpu {
     api: &'static Libraries,
     context: Pointer,
     stream: Pointer,
-    blas: Mutex<Pointer>,
-    /// The card as the compiler names it.
-    architecture: String,
+    /// Where records are copied that do not stay on the card.
+    copies: Mutex<Option<Pointer>>,
+    blas: Mutex<Blas>,
+    /// Where work is captured.
+    side: Mutex<Option<graph::Side>>,
+    /// Whether any is: LEAKSCOPE_CUDA_GRAPHS=0 says no.
+    captures: bool,
+    /// What it can do: major and minor number.
+    capability: [c_int; 2],
     /// Shared memory that a block may have, in bytes.
     shared: usize,
     multiprocessors: usize,
@@ -90,6 +102,14 @@ enum Shaped {
     Any,
     Convolution(Convolution),
     Pooling(Pooled),
+}
+
+/// cuBLAS on this card.
+#[derive(Debug, Clone)]
+struct Blas {
+    handle: Pointer,
+    /// Whether it shortens operands to tf32 as it is set now.
+    shortened: bool,
 }
 
 /// A pointer that is never followed here, only handed back to the libraries, which may be called from any thread.
@@ -171,8 +191,11 @@ impl Gpu {
             api,
             context: Pointer(context),
             stream: Pointer(stream),
-            blas: Mutex::new(Pointer(blas)),
-            architecture: format!("--gpu-architecture=sm_{major}{minor}"),
+            copies: Mutex::new(None),
+            blas: Mutex::new(Blas { handle: Pointer(blas), shortened: false }),
+            side: Mutex::new(None),
+            captures: std::env::var_os("LEAKSCOPE_CUDA_GRAPHS").is_none_or(|v| v != "0"),
+            capability: card.capability,
             shared: shared.max(0) as usize,
             multiprocessors: multiprocessors.max(1) as usize,
             memory: card.memory,
@@ -196,6 +219,11 @@ impl Gpu {
         &self.name
     }
 
+    /// Whether it has products in tf32.
+    pub(crate) fn shortens(&self) -> bool {
+        self.capability[0] >= 8
+    }
+
     /// Makes the context that of this thread.
     fn enter(&self) {
         // SAFETY: the context lives as long as the programme
@@ -208,8 +236,7 @@ impl Gpu {
         if code != 0
             && let Err(reason) = self.api.driver.check(action, code)
         {
-            let advice = "start again; a run goes on from its checkpoint, on the processor too";
-            lock(&self.failure).get_or_insert(format!("{reason}: {advice}"));
+            lock(&self.failure).get_or_insert(reason);
         }
     }
 
@@ -306,6 +333,7 @@ impl Gpu {
         self.enter();
         let mut pointers: Vec<*mut c_void> =
             arguments.iter().map(|a| (&raw const *a).cast_mut().cast::<c_void>()).collect();
+        let queue = self.queue();
         // SAFETY: the arguments are as many as the kernel has, eight bytes each; what they point to is held by callers, who
         // pass its length
         let call = || unsafe {
@@ -318,7 +346,7 @@ impl Gpu {
                 block[1],
                 1,
                 shared,
-                self.stream.0,
+                queue.0,
                 pointers.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
@@ -392,5 +420,50 @@ impl Gpu {
         self.api.driver.check("loading the kernels", code)?;
         modules.insert(unit, Pointer(module));
         Ok(Pointer(module))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Backend, device::Device};
+    use std::process::Command;
+
+    /// In the place of an address: nothing is there.
+    const NOWHERE: u64 = 1 << 50;
+    const CHILD: &str = "LEAKSCOPE_TEST_LOSES_A_GPU";
+
+    /// A GPU that fails is an error that says what to do, and so is every question after it; no panic, no end of the process. In a
+    /// process of its own, which has lost its GPU then.
+    #[test]
+    fn a_gpu_that_fails_is_an_error_that_says_what_to_do() {
+        if std::env::var_os(CHILD).is_some() {
+            return lose();
+        }
+        if Backend::cuda(0).is_err() {
+            eprintln!("SKIPPED on a GPU: there is none");
+            return;
+        }
+        let name = "device::cuda::tests::a_gpu_that_fails_is_an_error_that_says_what_to_do";
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    }
+
+    fn lose() {
+        let mut dev: Device<f64> = Backend::cuda(0).unwrap().device();
+        let one = dev.upload(&[1.0]);
+        assert_eq!(dev.download(&one).unwrap(), [1.0]);
+        if let Some(gpu) = dev.gpu {
+            gpu.each::<f64>("shift", 64, &[NOWHERE, 1.0_f64.to_bits(), 64]);
+        }
+        for _ in 0..2 {
+            let error = dev.download(&one).unwrap_err().to_string();
+            assert!(error.contains("cuda:0") && error.contains("goes on from its checkpoint"), "{error}");
+        }
+        let another = dev.upload(&[2.0]);
+        assert!(dev.download(&another).is_err());
     }
 }

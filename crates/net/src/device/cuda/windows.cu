@@ -20,21 +20,30 @@ static __device__ __forceinline__ int over(u32 p, u32 k, const Div& stride, u32 
     return rest == 0 && q < out ? (int)q : -1;
 }
 
-KERNEL im2col(real* out, const real* x, L n, WINDOW) {
+// Four channels side by side.
+struct alignas(16) Four {
+    real v[4];
+    __device__ __forceinline__ void operator+=(const Four& o) {
+        for (int i = 0; i < 4; i++) v[i] += o.v[i];
+    }
+};
+static __device__ __forceinline__ Four operator*(real s, Four x) { for (int i = 0; i < 4; i++) x.v[i] *= s; return x; }
+
+template <class V> static __device__ __forceinline__ void columns(V* out, const V* x, L n, WINDOW) {
     THE_WINDOW;
     EACH(i, n) {
         u32 col, c, kx, ox, oy, row = byK.split((u32)i, col), tap = byC.split(col, c), ky = byKw.split(tap, kx);
         u32 up = byOw.split(row, ox), image = byOh.split(up, oy);
         int y = (int)(oy * (u32)sh + ky * (u32)dh) - (int)ph, xx = (int)(ox * (u32)sw + kx * (u32)dw) - (int)pw;
         bool in = y >= 0 && xx >= 0 && y < (int)H && xx < (int)W;
-        out[i] = in ? x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c] : (real)0;
+        out[i] = in ? x[((image * (u32)H + (u32)y) * (u32)W + (u32)xx) * (u32)C + c] : V{};
     }
 }
-KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
+template <class V> static __device__ __forceinline__ void images(V* out, const V* cols, L n, WINDOW) {
     THE_WINDOW;
     EACH(i, n) {
         u32 c, x, y, at = byC.split((u32)i, c), up = byW.split(at, x), image = byH.split(up, y);
-        real sum = 0;
+        V sum = {};
         for (u32 ky = 0; ky < (u32)kh; ky++) {
             int oy = over(y, ky, bySh, (u32)ph, (u32)dh, (u32)oh);
             if (oy < 0) continue;
@@ -47,15 +56,6 @@ KERNEL col2im(real* out, const real* cols, L n, WINDOW) {
         out[i] = sum;
     }
 }
-// Four channels side by side.
-struct alignas(16) Four {
-    real v[4];
-    __device__ __forceinline__ void operator+=(const Four& o) {
-        for (int i = 0; i < 4; i++) v[i] += o.v[i];
-    }
-};
-static __device__ __forceinline__ Four operator*(real s, Four x) { for (int i = 0; i < 4; i++) x.v[i] *= s; return x; }
-
 template <class V> static __device__ __forceinline__ void pool(V* out, const V* x, L n, WINDOW) {
     THE_WINDOW;
     real share = (real)(1.0 / (double)(kh * kw));
@@ -93,9 +93,13 @@ template <class V> static __device__ __forceinline__ void unpool(V* out, const V
 }
 #define SAME_WINDOW \
     H, W, C, kh, kw, sh, sw, ph, pw, dh, dw, oh, ow, mC, mkw, mK, mW, mH, mow, moh, msh, msw
+KERNEL im2col(real* out, const real* x, L n, WINDOW) { columns<real>(out, x, n, SAME_WINDOW); }
+KERNEL col2im(real* out, const real* cols, L n, WINDOW) { images<real>(out, cols, n, SAME_WINDOW); }
 KERNEL average_pool(real* out, const real* x, L n, WINDOW) { pool<real>(out, x, n, SAME_WINDOW); }
 KERNEL average_unpool(real* out, const real* pooled, L n, WINDOW) { unpool<real>(out, pooled, n, SAME_WINDOW); }
 // Where channels are a multiple of four; C and n count groups of them.
+KERNEL im2col4(Four* out, const Four* x, L n, WINDOW) { columns<Four>(out, x, n, SAME_WINDOW); }
+KERNEL col2im4(Four* out, const Four* cols, L n, WINDOW) { images<Four>(out, cols, n, SAME_WINDOW); }
 KERNEL average_pool4(Four* out, const Four* x, L n, WINDOW) { pool<Four>(out, x, n, SAME_WINDOW); }
 KERNEL average_unpool4(Four* out, const Four* pooled, L n, WINDOW) { unpool<Four>(out, pooled, n, SAME_WINDOW); }
 static __device__ __forceinline__ void span(u32 i, u32 n, u32 o, u32& from, u32& to) {
