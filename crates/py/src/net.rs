@@ -15,7 +15,7 @@ use leakscope::net::{Device, Precision};
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
 use leakscope_net::preset::{PRESETS, preset};
-use leakscope_net::{Clip, Data, NetSpec, Network as Net, Real, Shape};
+use leakscope_net::{Backend, Clip, Data, NetSpec, Network as Net, Real, Shape};
 use leakscope_report::net::Training;
 use leakscope_table::ReadOptions;
 use pyo3::buffer::{Element, PyBuffer};
@@ -143,15 +143,20 @@ impl Network {
 impl Network {
     /// A network from its file in JSON, with drawn weights.
     #[new]
-    fn new(spec: &str, seed: u64, double: bool, device: &str) -> PyResult<Self> {
+    fn new(spec: &str, seed: u64, precision: &str, device: &str) -> PyResult<Self> {
         let spec = NetSpec::from_json(spec).map_err(failed)?;
         let device: Device = device.parse().map_err(|e| failed(Failure::option("device", e)))?;
-        let backend = device.backend().map_err(failed)?;
-        let net = match double {
-            true => {
+        let precision = match precision {
+            "f64" => Precision::F64,
+            "tf32" => Precision::Tf32,
+            _ => Precision::F32,
+        };
+        let backend = device.backend_in(Some(precision)).map_err(failed)?;
+        let net = match precision {
+            Precision::F64 => {
                 Either::Double(Arc::new(Net::new(spec, seed).and_then(|n| n.on(backend)).map_err(failed)?))
             }
-            false => {
+            Precision::F32 | Precision::Tf32 => {
                 Either::Single(Arc::new(Net::new(spec, seed).and_then(|n| n.on(backend)).map_err(failed)?))
             }
         };
@@ -232,7 +237,10 @@ impl Network {
         let given = (&given, public.as_ref());
         let (end, outcome) = match self.now() {
             Either::Single(net) => {
-                request.precision = Precision::F32;
+                request.precision = match net.backend() {
+                    Backend::Cuda(card) if card.shortens() => Precision::Tf32,
+                    _ => Precision::F32,
+                };
                 let (end, outcome) = trained(py, request, &net, given, weights, progress)?;
                 (Either::Single(end), outcome)
             }
@@ -343,7 +351,7 @@ pub(crate) fn train_rows(
         }
     }
     let (net, training, reports) = match request.precision {
-        Precision::F32 => {
+        Precision::F32 | Precision::Tf32 => {
             let work = move |hooks: &_| training::train_rows::<f32>(&request, hooks)?.split();
             let (net, training, reports) = run(py, progress, OnInterrupt::Wait, work)?;
             (Either::Single(Arc::new(net)), training, reports)

@@ -14,7 +14,7 @@ use leakscope_core::dp::Interval;
 use leakscope_core::num::{Distribution, Summary};
 use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
-    Data, Real,
+    Backend, Data, Real,
     leak::Label,
     perturb::Variant,
     renyi,
@@ -146,10 +146,7 @@ pub(crate) fn training<T: Real>(
         schema: TRAINING_SCHEMA.to_owned(),
         tables: vec![],
         network: facts(run.network(), &f.name),
-        precision: match f.precision {
-            Precision::F32 => page::Precision::F32,
-            Precision::F64 => page::Precision::F64,
-        },
+        precision: f.precision.page(),
         data: DataFacts {
             files: f.files.clone(),
             records: data.units() as u64,
@@ -252,9 +249,20 @@ fn promise<T: Real>(run: &Trainer<'_, T>, f: &Facts) -> Result<Option<Promise>> 
             Neighbours::ZeroOut => page::Neighbours::ZeroOut,
         },
         advantage: run.advantage()?,
-        statement: format!("{}{of_text}{filter}{public}", config.statement(f.unit())),
+        statement: format!("{}{of_text}{filter}{public}{}", config.statement(f.unit()), products(run)),
         dropped: (!dropped.is_empty()).then(|| dropped.iter().flatten().count() as u64),
     }))
+}
+
+/// Where products were shortened, and why that changes no promise.
+fn products<T: Real>(run: &Trainer<'_, T>) -> &'static str {
+    match run.network().backend() {
+        Backend::Cuda(card) if card.shortens() => {
+            "; products inside passes were rounded to tf32, norms and sums of clipped gradients were not, so that every \
+             gradient was clipped with the digits it was computed in"
+        }
+        _ => "",
+    }
 }
 
 /// To whom the promise is, where a language model was fine-tuned, and what it says of held-out texts.

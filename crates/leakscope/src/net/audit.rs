@@ -124,7 +124,7 @@ pub fn run(
     on_seed: &dyn Fn(u64),
 ) -> Result<NetAuditOutcome> {
     match request.precision.unwrap_or_else(|| trained_precision(&request.model)) {
-        Precision::F32 => run_in::<f32>(request, out, hooks, on_seed),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, hooks, on_seed),
         Precision::F64 => run_in::<f64>(request, out, hooks, on_seed),
     }
 }
@@ -135,8 +135,9 @@ fn run_in<T: Real>(
     hooks: &Hooks,
     on_seed: &dyn Fn(u64),
 ) -> Result<NetAuditOutcome> {
-    let model = Model::<T>::open(&args.model, "model", args.device)?;
-    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", args.device)).transpose()?;
+    let backend = args.device.backend_in(args.precision)?;
+    let model = Model::<T>::open(&args.model, "model", backend)?;
+    let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", backend)).transpose()?;
     let seed = args.seed.unwrap_or_else(crate::seed::drawn);
     let mut plan = plan(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;

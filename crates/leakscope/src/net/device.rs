@@ -1,5 +1,6 @@
 //! Where networks compute: a choice that is made by name, and what there is to choose from.
 
+use super::Precision;
 use crate::failure::{Failure, Result};
 use leakscope_net::{Backend, CardInfo, cards};
 use serde::{Deserialize, Serialize};
@@ -67,12 +68,41 @@ impl Device {
             Self::Cuda(ordinal) => opened(ordinal),
         }
     }
+
+    /// What computes with given numbers: tf32 where it is asked for, which a GPU alone has.
+    pub fn backend_in(self, precision: Option<Precision>) -> Result<Backend> {
+        let backend = self.backend()?;
+        match precision {
+            Some(Precision::Tf32) => backend.in_tf32().map_err(|e| {
+                let why = match self {
+                    Self::Cpu | Self::Auto => ": name one by ⟨device=cuda⟩, or take f32",
+                    Self::Cuda(_) => ": take f32",
+                };
+                Failure::option("precision", format!("{e}{why}"))
+            }),
+            Some(Precision::F32 | Precision::F64) | None => Ok(backend),
+        }
+    }
+}
+
+/// Refuses measures that bounds are made of where passes are shortened: nobody knows how far those are off in the worst case.
+pub(crate) fn bounds_hold(backend: Backend, exact: bool, what: &str) -> Result<()> {
+    match backend {
+        Backend::Cuda(card) if exact && card.shortens() => {
+            let message = format!("tf32 rounds to eleven bits, and {what} states bounds: take f32 or f64");
+            Err(Failure::option("precision", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a document says of where it was computed; nothing of the processor.
 pub(super) fn named(backend: Backend) -> Option<String> {
     match backend {
-        Backend::Cuda(card) => Some(format!("cuda:{} ({})", card.ordinal(), card.name())),
+        Backend::Cuda(card) => {
+            let products = if card.shortens() { ", products in tf32" } else { "" };
+            Some(format!("cuda:{} ({}{products})", card.ordinal(), card.name()))
+        }
         _ => None,
     }
 }
@@ -172,6 +202,19 @@ mod tests {
         for wrong in ["gpu", "cuda:", "cuda:x", "CPU", ""] {
             assert!(wrong.parse::<Device>().is_err_and(|e| e.contains("cuda:1")), "{wrong}");
         }
+    }
+
+    #[test]
+    fn tf32_is_refused_on_the_processor_and_the_error_names_the_option() {
+        let error = Device::Cpu.backend_in(Some(Precision::Tf32)).map(|_| ()).map_err(|e| e.to_string());
+        assert!(
+            error.as_ref().is_err_and(|e| e.contains("precision") && e.contains("tf32") && e.contains("f32")),
+            "{error:?}"
+        );
+        for plain in [None, Some(Precision::F32), Some(Precision::F64)] {
+            assert!(Device::Cpu.backend_in(plain).is_ok_and(|b| b == Backend::Cpu));
+        }
+        assert!(bounds_hold(Backend::Cpu, true, "an exact trace").is_ok());
     }
 
     #[test]

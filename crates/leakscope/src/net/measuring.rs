@@ -3,16 +3,22 @@
 use super::attributes::{AttributeEta, Attributes};
 use super::audit::clip_of;
 use super::data::Names;
+use super::device::bounds_hold;
 use super::elements::Elements;
 use super::model::Model;
 use crate::{Failure, Result};
 use leakscope_net::{
-    Clip, Data, Network, Real,
+    Backend, Clip, Data, Network, Real,
     leak::{Measure, Plis, RecordLeak, Trace, measure},
 };
 
-/// Records measured between two looks at Ctrl-C.
-const CHUNK: usize = 128;
+/// Records measured between two looks at Ctrl-C; a GPU wants many at a time, and is done with them as soon.
+fn chunk<T: Real>(net: &Network<T>) -> usize {
+    match net.backend() {
+        Backend::Cpu => 128,
+        _ => 4096,
+    }
+}
 
 /// What is measured, of every record.
 #[derive(Debug, Clone)]
@@ -188,6 +194,13 @@ pub(super) fn audit_leaks<T: Real>(
     subject: AuditSubject<T>,
     tick: &dyn Fn(u64) -> Result<()>,
 ) -> Result<AuditLeaks<T>> {
+    let exact = matches!(subject.plan.released.trace, Trace::Exact | Trace::Elements);
+    bounds_hold(subject.model.net.backend(), exact, "an exact trace")?;
+    bounds_hold(
+        subject.model.net.backend(),
+        subject.names.coding.is_some(),
+        "an audit of a table's attributes",
+    )?;
     let mut elements = Elements::keeping(subject.plan.maps);
     let mut passes = Passes { tick, groups: subject.tabled(), attributes: subject.attributes(), done: 0 };
     let leaks =
@@ -231,7 +244,7 @@ impl Passes<'_> {
         elements: &mut Elements,
     ) -> Result<Vec<Leak>> {
         let mut out = Vec::with_capacity(ids.len());
-        for chunk in ids.chunks(CHUNK) {
+        for chunk in ids.chunks(chunk(net)) {
             (self.tick)(self.done)?;
             let start = out.len();
             out.extend(chunk_leaks(net, data, chunk, plan)?);

@@ -66,8 +66,21 @@ pub enum Precision {
     /// Single precision
     #[default]
     F32,
+    /// Single precision, the products inside passes rounded to eleven bits (tf32): on a GPU alone, faster, no bounds stated
+    Tf32,
     /// Double precision: twice the memory and the time
     F64,
+}
+
+impl Precision {
+    /// As documents have it.
+    pub(crate) fn page(self) -> leakscope_report::net::Precision {
+        match self {
+            Self::F32 => leakscope_report::net::Precision::F32,
+            Self::Tf32 => leakscope_report::net::Precision::Tf32,
+            Self::F64 => leakscope_report::net::Precision::F64,
+        }
+    }
 }
 
 /// How gradients are clipped.

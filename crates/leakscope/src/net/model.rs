@@ -1,10 +1,10 @@
 //! Networks by name or file, and models in the folders that `net train` leaves.
 
-use super::{Device, Precision};
+use super::Precision;
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{
-    Loss, NetSpec, Network, Real, Shape,
+    Backend, Loss, NetSpec, Network, Real, Shape,
     io::{self, Tensors},
     preset,
 };
@@ -52,7 +52,7 @@ pub(super) fn load_weights<T: Real>(net: &mut Network<T>, path: &Path) -> Result
 
 impl<T: Real> Model<T> {
     /// Opens a model folder.
-    pub(super) fn open(folder: &Path, flag: &str, device: Device) -> Result<Self> {
+    pub(super) fn open(folder: &Path, flag: &str, backend: Backend) -> Result<Self> {
         if !folder.is_dir() {
             let message =
                 format!("{} is no folder: name one that a training run left (⟨out⟩ of it)", folder.display());
@@ -60,7 +60,7 @@ impl<T: Real> Model<T> {
         }
         let network = folder.join(NETWORK);
         let spec = NetSpec::from_json(&read_text(&network)?).map_err(named(&network))?;
-        let mut net = Network::new(spec, 0).map_err(named(&network))?.on(device.backend()?)?;
+        let mut net = Network::new(spec, 0).map_err(named(&network))?.on(backend)?;
         load_weights(&mut net, &folder.join(WEIGHTS))?;
         let training = folder.join(TRAINING);
         let training = if training.is_file() { Some(read_training(&training)?) } else { None };
@@ -81,7 +81,11 @@ pub(super) fn trained_precision(folder: &Path) -> Precision {
     let training = read_text(&folder.join(TRAINING)).ok();
     let json: Option<serde_json::Value> = training.and_then(|text| serde_json::from_str(&text).ok());
     match json.as_ref().and_then(|j| j.get("precision")) {
-        Some(precision) => Precision::deserialize(precision).unwrap_or_default(),
+        // shorter products are for those who ask for them
+        Some(precision) => match Precision::deserialize(precision).unwrap_or_default() {
+            Precision::F32 | Precision::Tf32 => Precision::F32,
+            Precision::F64 => Precision::F64,
+        },
         None => {
             let weights = std::fs::read(folder.join(WEIGHTS)).ok();
             match weights.and_then(|bytes| Tensors::from_bytes(&bytes).ok()) {

@@ -1,5 +1,6 @@
 //! What the reader of a run's page should know beside its numbers.
 
+use super::Precision;
 use super::account::Facts;
 use super::run::Ended;
 use leakscope_net::{
@@ -69,6 +70,13 @@ pub(super) fn notes<T: Real>(ended: &Ended<'_, T>, f: &Facts) -> Vec<String> {
     }
     if let Some(h) = f.text.as_ref().and_then(|t| t.holdout.as_ref()) {
         out.extend(of_holdout(config.privacy.is_some(), h));
+    }
+    if f.precision == Precision::Tf32 {
+        out.push(
+            "Products inside passes were rounded to tf32 (eleven bits): losses and what records give away agree with single \
+             precision to about a thousandth."
+                .to_owned(),
+        );
     }
     out.extend(stopping(ended));
     out

@@ -244,7 +244,7 @@ pub struct Listener<'a> {
 pub fn run(request: &TrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TrainOutcome> {
     check(request)?;
     match request.precision {
-        Precision::F32 => run_in::<f32>(request, out, listener),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, listener),
         Precision::F64 => run_in::<f64>(request, out, listener),
     }
 }
@@ -270,7 +270,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     model::freeze(&mut spec, &args.freeze)?;
     // public training moves the layers too that the run leaves as they are
     let spec = if pretrains && resumed.is_none() { thawed } else { spec };
-    let mut net = Network::<T>::new(spec, seed)?.on(args.device.backend()?)?;
+    let mut net = Network::<T>::new(spec, seed)?.on(args.device.backend_in(Some(args.precision))?)?;
     let pretrained =
         args.pretrain.as_ref().map(|weights| model::load_weights(&mut net, weights)).transpose()?;
     let data = source.take_data(&net)?;

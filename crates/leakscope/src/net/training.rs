@@ -154,7 +154,7 @@ pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetT
     let mut spec = spec(request, &mut source)?;
     covered(request, &source.names)?;
     model::freeze(&mut spec, &request.freeze)?;
-    let net = Network::new(spec, seed)?.on(request.device.backend()?)?;
+    let net = Network::new(spec, seed)?.on(request.device.backend_in(Some(request.precision))?)?;
     let data = source.take_data(&net)?;
     let test = test.map(|mut test| test.take_data(&net)).transpose()?;
     let (files, names) = (source.files, source.names);

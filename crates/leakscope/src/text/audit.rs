@@ -4,6 +4,7 @@ use super::exposure::exposures;
 use super::model::{described, language_model, part, tokenizer};
 use super::texts::{Fields, Long, Tokens, check_vocabulary, lines, tokens};
 use crate::net::audit::{TraceRequest, tick};
+use crate::net::device::bounds_hold;
 use crate::net::{Device, Precision, ReleaseRequest, clip_facts};
 use crate::output::{Folder, Pending, Results, write_tables};
 use crate::{Failure, Result};
@@ -11,7 +12,7 @@ use leakscope_core::num::{Distribution, Summary};
 use leakscope_net::leak::{Measure, Plis, Probe, RecordLeak, Signal, Spectral, Trace, by_position, measure};
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_net::{Clip, Real};
-use leakscope_report::net::{self as page, PlisOf, Release, TraceKind};
+use leakscope_report::net::{PlisOf, Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
 use leakscope_report::{owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};
@@ -156,7 +157,7 @@ const FILES: (&[&str], &[&str]) = (&["audit.json", "report.html"], &["records"])
 pub fn run(request: &TextAuditRequest, folder: Option<&Folder>, hooks: &Hooks) -> Result<TextAuditOutcome> {
     request.check()?;
     match request.precision {
-        Precision::F32 => run_in::<f32>(request, folder, hooks),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, folder, hooks),
         Precision::F64 => run_in::<f64>(request, folder, hooks),
     }
 }
@@ -173,7 +174,11 @@ fn run_in<T: Real>(
         folder.spare(&read, FILES.0, FILES.1)?;
     }
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<T> = language_model(&request.model, tuned, request.device)?;
+    let model: LanguageModel<T> = {
+        let backend = request.device.backend_in(Some(request.precision))?;
+        bounds_hold(backend, matches!(measures.trace, Trace::Exact | Trace::Elements), "an exact trace")?;
+        language_model(&request.model, tuned, backend)?
+    };
     let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
     let fields = Fields { text: request.field.as_deref(), ..Fields::default() };
     let lines = lines(&request.texts, &request.list, fields)?;
@@ -205,10 +210,7 @@ fn run_in<T: Real>(
             Signal::Raw => PlisOf::Raw,
         },
         seed,
-        precision: match request.precision {
-            Precision::F32 => page::Precision::F32,
-            Precision::F64 => page::Precision::F64,
-        },
+        precision: request.precision.page(),
         spread: spread(&model)?,
         loss: summary(records.iter().map(|r| r.loss)),
         gradient_norm: summary(records.iter().map(|r| r.gradient_norm)),

@@ -166,7 +166,7 @@ struct Setting<'a> {
 pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
     request.check()?;
     let seed = request.seed.unwrap_or_else(crate::seed::drawn);
-    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device)?;
+    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device.backend()?)?;
     let (text, source, mut warnings) = text(request, &model, seed)?;
     let clock = Instant::now();
     let tuning = FineTuning { clip: request.clip, learning_rate: request.lr };
@@ -181,7 +181,8 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
             Trained::Last => Game::Last(&last),
             Trained::All | Trained::Adapters => {
                 let tuned = Tuned { part: trained, rank: request.rank, seed };
-                let whole: LanguageModel<f32> = language_model(&request.model, tuned, request.device)?;
+                let whole: LanguageModel<f32> =
+                    language_model(&request.model, tuned, request.device.backend()?)?;
                 Game::All(Box::new(AllLayers::new(&whole, &text, tuning)?))
             }
         };

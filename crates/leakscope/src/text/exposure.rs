@@ -16,7 +16,7 @@ pub(super) fn exposures(
 ) -> Result<Vec<Exposure>> {
     let Some(text) = &request.secret_pattern else { return Ok(vec![]) };
     let texts = pattern::expand(text).map_err(|e| Failure::option("secret_pattern", e))?;
-    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device)?;
+    let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device.backend()?)?;
     let one =
         |(i, secret): (usize, &String)| exposure(&model, tokenizer, lines, &texts, (i as u64 + 1, secret));
     request.secrets.iter().enumerate().map(one).collect()

@@ -1,9 +1,8 @@
 //! A model with its tokeniser, read once.
 
-use crate::net::Device;
 use crate::{Failure, Result};
-use leakscope_net::Real;
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
+use leakscope_net::{Backend, Real};
 use leakscope_report::text::{Model, Part};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +28,7 @@ pub(crate) fn tokenizer(model: &Path, named: Option<&Path>) -> Result<Tokenizer>
 pub(crate) fn language_model<T: Real>(
     path: &Path,
     tuned: impl Into<Tuned>,
-    device: Device,
+    backend: Backend,
 ) -> Result<LanguageModel<T>> {
     if path.as_os_str().is_empty() {
         return Err(Failure::option("model", "name a folder of transformers or a llama2.c checkpoint"));
@@ -38,7 +37,7 @@ pub(crate) fn language_model<T: Real>(
         return Err(Failure::option("model", format!("{} does not exist", path.display())));
     }
     let model = LanguageModel::read(path, tuned).map_err(|e| Failure::option("model", e))?;
-    Ok(model.on(device.backend()?)?)
+    Ok(model.on(backend)?)
 }
 
 /// What a model is called: its folder or file, without what stands before it.

@@ -216,7 +216,7 @@ pub struct TextTrainOutcome {
 pub fn run(request: &TextTrainRequest, out: &Path, listener: &Listener<'_>) -> Result<TextTrainOutcome> {
     request.check()?;
     match request.precision {
-        Precision::F32 => run_in::<f32>(request, out, listener),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, listener),
         Precision::F64 => run_in::<f64>(request, out, listener),
     }
 }
@@ -232,7 +232,8 @@ fn run_in<T: Real>(
     let stored_seed = resumed.as_ref().map(Resumed::seed);
     let seed = request.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
     let tuned = Tuned { part: request.layers, rank: request.rank, seed };
-    let model: LanguageModel<T> = language_model(&request.model, tuned, request.device)?;
+    let model: LanguageModel<T> =
+        language_model(&request.model, tuned, request.device.backend_in(Some(request.precision))?)?;
     let tokenizer = tokenizer(&request.model, request.tokenizer.as_deref())?;
     let Training { data, names, mut facts, texts } = Training::read(request, &model, &tokenizer)?;
     let held_out = held_out(request, &model, &tokenizer)?;

@@ -43,7 +43,7 @@ from ._tables import level
     filter_epsilon="Drop a record from further steps before the run would cost it more than this ε (at ``delta``).",
     filter_budgets="The same by record: a column of the table, a file with one number a line, or a number for each record.",
     unit="Units of attributes for the page, such as ``{\"age\": \"years\"}``.",
-    precision="Numbers to compute with: ``\"f32\"`` or ``\"f64\"``.",
+    precision="Numbers to compute with: ``\"f32\"``, ``\"f64\"`` or, on a GPU, ``\"tf32\"``.",
     device="Where to compute: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
     out="Folder to keep the run in: network, weights, document, page, table of records, and how the table was encoded.",
 )

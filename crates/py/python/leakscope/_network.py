@@ -73,7 +73,8 @@ class Network:
     seed : int
         Seed of the weights. By default drawn from the system.
     precision : str, default 'f32'
-        Numbers to compute with: ``"f32"`` or ``"f64"``.
+        Numbers to compute with: ``"f32"``, ``"f64"`` or, on a GPU, ``"tf32"``, where products inside passes are rounded to eleven bits
+        (norms and sums of clipped gradients are not; no bounds are stated).
     device : str, default 'cpu'
         Where to compute: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` (the number of a GPU) or ``"auto"``.
 
@@ -102,7 +103,7 @@ class Network:
         precision: str = "f32",
         device: str = "cpu",
     ) -> None:
-        one_of("precision", precision, ("f32", "f64"))
+        one_of("precision", precision, ("f32", "tf32", "f64"))
         if isinstance(network, Mapping):
             spec = json.dumps(network)
         elif isinstance(network, os.PathLike) or str(network).endswith(".json"):
@@ -115,7 +116,7 @@ class Network:
                 raise OptionError("input, outputs: a preset needs the shape of a record and the number of outputs")
             extents = tuple(whole("input", extent, 1) for extent in _listed("input", input))
             spec = _native.Network.preset(network, list(_dims(extents)), whole("outputs", outputs, 1))
-        self._native = _native.Network(spec, seeded(seed), precision == "f64", device)
+        self._native = _native.Network(spec, seeded(seed), precision, device)
         #: the document of the run that trained it, where one did
         self._training: str | None = None
         # The loss that :meth:`audit` measures is this many times the description's; leakscope.torch sets it.

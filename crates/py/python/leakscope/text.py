@@ -47,7 +47,7 @@ class TextAudit(Result):
             show="Whether texts are shown on the page.",
             seed="Seed of probes and adapters. Drawn by default.",
             device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
-            precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
+            precision="Numbers that the model computes with: ``\"f32\"``, ``\"f64\"`` or, on a GPU, ``\"tf32\"``.")
 def audit(
     texts: Sequence[str] | str,
     model: Path,
@@ -128,7 +128,7 @@ class TextTraining(Training):
             seed="Seed of first adapters and probes, in a run without noise also of its batches. Drawn by default.",
             not_private_noise_from_seed="Let batches and noise follow from the seed too, so that the run can be repeated: no ε is stated.",
             device="Where the model computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
-            precision="Numbers that the model computes with: ``\"f32\"`` or ``\"f64\"``.")
+            precision="Numbers that the model computes with: ``\"f32\"``, ``\"f64\"`` or, on a GPU, ``\"tf32\"``.")
 def train(
     texts: Sequence[str] | str,
     model: Path,

@@ -249,6 +249,8 @@ pub enum ClipKind {
 pub enum Precision {
     /// Single.
     F32,
+    /// Single, the products inside passes rounded to eleven bits: norms and sums of clipped gradients are not.
+    Tf32,
     /// Double.
     F64,
 }
@@ -258,6 +260,7 @@ impl Precision {
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::Tf32 => "tf32",
             Self::F64 => "f64",
         }
     }

@@ -248,7 +248,7 @@ pub fn run(
 ) -> Result<InversionOutcome> {
     request.check()?;
     match request.precision.unwrap_or_else(|| trained_precision(&request.model)) {
-        Precision::F32 => run_in::<f32>(request, out, hooks, on_seed),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, hooks, on_seed),
         Precision::F64 => run_in::<f64>(request, out, hooks, on_seed),
     }
 }
@@ -260,11 +260,12 @@ fn run_in<T: Real>(
     on_seed: &dyn Fn(u64),
 ) -> Result<InversionOutcome> {
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
-    let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
+    let backend = request.device.backend_in(request.precision)?;
+    let subject = Subject::<T>::open(&request.model, backend, &reads, hooks)?;
     let update = match (&request.gradient, &request.after) {
         (Some(file), _) => Some(Update::Gradient(read_gradient(&subject.model.net, file)?)),
         (None, Some(folder)) => {
-            let after = Model::<T>::open(folder, "after", request.device)?;
+            let after = Model::<T>::open(folder, "after", backend)?;
             if after.net.spec() != subject.model.net.spec() {
                 let message =
                     "it is another network than that of ⟨model⟩: give the same one after some steps";

@@ -133,7 +133,7 @@ pub fn run(
 ) -> Result<MembershipOutcome> {
     request.check()?;
     match request.precision.unwrap_or_else(|| trained_precision(&request.model)) {
-        Precision::F32 => run_in::<f32>(request, out, hooks, on_seed),
+        Precision::F32 | Precision::Tf32 => run_in::<f32>(request, out, hooks, on_seed),
         Precision::F64 => run_in::<f64>(request, out, hooks, on_seed),
     }
 }
@@ -148,7 +148,8 @@ fn run_in<T: Real>(
         return Err(Failure::option("data", "give the records that the model was trained on"));
     }
     let reads = Reads { data: &request.data, limit: request.limit, normalize: request.normalize };
-    let subject = Subject::<T>::open(&request.model, request.device, &reads, hooks)?;
+    let backend = request.device.backend_in(request.precision)?;
+    let subject = Subject::<T>::open(&request.model, backend, &reads, hooks)?;
     let Some(members) = subject.records else {
         return Err(Failure::option("data", "give the records that the model was trained on"));
     };

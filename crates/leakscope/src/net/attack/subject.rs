@@ -1,13 +1,12 @@
 //! What is attacked: a model and the records whose gradients an attacker sees.
 
-use super::super::Device;
 use super::super::audit::{choose, rows};
 use super::super::data::{Names, Part, Reading, Source};
 use super::super::memory::NetArrays;
 use super::super::model::Model;
 use super::super::table::{Coding, is_table};
 use crate::{Failure, Result};
-use leakscope_net::{Data, Network, Real, quality::Range};
+use leakscope_net::{Backend, Data, Network, Real, quality::Range};
 use leakscope_report::net::{DataFacts, Training};
 use leakscope_table::{Hooks, Subset};
 use std::path::{Path, PathBuf};
@@ -66,9 +65,9 @@ impl<T: Real> Subject<T> {
     }
 
     /// A model folder and files.
-    pub(super) fn open(model: &Path, device: Device, reads: &Reads<'_>, hooks: &Hooks) -> Result<Self> {
+    pub(super) fn open(model: &Path, backend: Backend, reads: &Reads<'_>, hooks: &Hooks) -> Result<Self> {
         let folder = model;
-        let model = Model::<T>::open(folder, "model", device)?;
+        let model = Model::<T>::open(folder, "model", backend)?;
         if reads.data.is_empty() {
             return Ok(Self { model, records: None });
         }

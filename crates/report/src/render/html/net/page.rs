@@ -75,8 +75,9 @@ pub(super) fn picture(p: &Picture, described: &str) -> Html {
 
 fn meta(a: &NetAudit) -> String {
     let accuracy = a.accuracy.map(|v| format!(" · {} right", format::share(v))).unwrap_or_default();
+    let on = a.network.device.as_ref().map(|d| format!(" · computed on {d}")).unwrap_or_default();
     format!(
-        "{} of {} · {}, {} trained · mean loss {}{accuracy}",
+        "{} of {} · {}, {} trained · mean loss {}{accuracy}{on}",
         format::count(a.measured),
         format::counted(a.data.records, "record"),
         format::counted(a.network.parameters, "parameter"),

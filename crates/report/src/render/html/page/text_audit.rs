@@ -27,12 +27,13 @@ pub fn text_audit_page(a: &TextAudit, texts: &Texts) -> String {
 fn drawn(a: &TextAudit, texts: &Texts) -> String {
     let title = format!("{} on {}", a.model.name, a.files.join(", "));
     let facts = format!(
-        "{} · {} parameters, {} trained ({}) · seed {}",
+        "{} · {} parameters, {} trained ({}) · seed {} · in {}",
         format::counted(a.records.len() as u64, "text"),
         format::count(a.model.parameters),
         format::count(a.trained_parameters),
         words::part(a.trained),
-        a.seed
+        a.seed,
+        a.precision.name()
     );
     let mut own = vec![];
     if !texts.is_empty() {
