@@ -1,7 +1,7 @@
 //! Networks on a GPU: the CNN of Edmunds table B.7 at batch 8,192 with the GELU clip in f32, beside JAX as published on
 //! the same card.
 
-use crate::net::{CLIP, jax, records};
+use crate::net::{CLIP, jax, peer, records};
 use leakscope_net::{
     Backend, Clip, Data, LayerSpec, Loss, NetSpec, Network, Result, Shape,
     engine::clipped_gradient,
@@ -25,19 +25,83 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
     let probes = seed.rate(Work::Probes)?;
     seed.rate(Work::Eta)?;
     let Some(python) = python else {
-        println!("no Python with JAX was named: nothing to compare with");
+        println!("no Python with JAX and PyTorch was named: nothing to compare with");
         return Ok(());
     };
-    let theirs = jax(python, BATCH)?;
-    for (name, ours) in [("clipped gradients", gradients), ("dFIL probe", probes)] {
-        let Some((_, jax)) = theirs.iter().find(|(theirs, _)| theirs == name) else {
-            return Err(format!("the peer did not measure {name}").into());
-        };
+    let of_jax = jax(python, BATCH)?;
+    let of_torch = peer(python, include_str!("../gpu_torch.py"), "torch", BATCH)?;
+    let all = of_jax.iter().map(|r| ("JAX", r)).chain(of_torch.iter().map(|r| ("PyTorch", r)));
+    for (peer, (name, rate)) in all {
+        let ours = if name.starts_with("clipped gradients") { gradients } else { probes };
         println!(
-            "{:26} {:12.0} a second: ours is {:.1} times that",
-            format!("JAX: {name}"),
-            jax.clock,
-            ours / jax.clock
+            "{:44} {:12.0} a second: ours is {:.1} times that",
+            format!("{peer}: {name}"),
+            rate.clock,
+            ours / rate.clock
+        );
+    }
+    Ok(())
+}
+
+/// Small batches, where the host's part shows: private steps by Poisson sampling, and measures of few records.
+pub(crate) fn small() -> Any<()> {
+    let (backend, input) = (Backend::cuda(0)?, Shape::Image([28, 28, 1]));
+    let spec = preset("cnn-mnist", input, 10)?;
+    let data: Data<f32> = records(60_000, input)?;
+    let privacy = Some(Privacy { clip: CLIP, sigma: 1.0 });
+    for batch in [64, 256, 1024, 4096] {
+        let sampling = Sampling::Poisson { rate: f64::from(batch) / 60_000.0 };
+        let net = Network::<f32>::new(spec.clone(), 1)?.on(backend)?;
+        let mut run = Trainer::new(net, &data, TrainConfig { sampling, ..training(privacy) })?;
+        (0..20).try_for_each(|_| run.step().map(|_| ()))?;
+        let (clock, steps) = (Instant::now(), 200);
+        (0..steps).try_for_each(|_| run.step().map(|_| ()))?;
+        let each = clock.elapsed().as_secs_f64() / f64::from(steps);
+        println!("a private step of about {batch:5} records {:8.3} ms", 1e3 * each);
+    }
+    let net = Network::<f32>::new(spec, 1)?.on(backend)?;
+    let base = Measure { trace: Trace::Skip, plis: Plis::Skip, ..Measure::new(CLIP, 0.5, 1) };
+    let probes = |probes| Trace::Estimate { probes, probe: Probe::Rademacher };
+    let kinds = [
+        ("exact trace", Measure { trace: Trace::Exact, ..base.clone() }),
+        ("ten probes", Measure { trace: probes(10), ..base.clone() }),
+        ("a hundred probes", Measure { trace: probes(100), ..base.clone() }),
+        ("eta to 1e-4", Measure { eta: Some(Spectral::default()), ..base.clone() }),
+        ("PLIS", Measure { plis: Plis::Record, ..base }),
+    ];
+    for (name, measures) in kinds {
+        for n in [8, 128, 1024, 4096] {
+            let some: Vec<usize> = (0..n).collect();
+            let (best, done) = crate::best(4, || measure(&net, &data, &some, &measures).map(|_| ()));
+            done?;
+            println!("{name:18} of {n:5} records {:10.3} ms", 1e3 * best);
+        }
+    }
+    Ok(())
+}
+
+/// Records that stay on the card against such that are copied to it in pieces, whenever they are needed.
+pub(crate) fn streamed(gigabytes: f64) -> Any<()> {
+    let (backend, input) = (Backend::cuda(0)?, Shape::Image([28, 28, 1]));
+    let n = (gigabytes * 1e9 / (4.0 * input.len() as f64)) as usize;
+    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
+    let mut data: Data<f32> = records(n, input)?;
+    let all: Vec<usize> = (0..n).collect();
+    let measures = Measure { trace: Trace::Skip, ..Measure::new(CLIP, 0.5, 1) };
+    for (name, most) in [("resident", usize::MAX), ("in pieces", 0)] {
+        data.keep_at_most(most);
+        clipped_gradient(&net, &data, &all[..20_000.min(n)], CLIP)?;
+        let (gradient, done) = crate::best(3, || clipped_gradient(&net, &data, &all, CLIP).map(|_| ()));
+        done?;
+        let (plis, done) = crate::best(3, || measure(&net, &data, &all, &measures).map(|_| ()));
+        done?;
+        let rate = |seconds: f64| n as f64 * 4.0 * input.len() as f64 / seconds / 1e9;
+        println!(
+            "{n} records, {name:10} clipped gradients {:8.1} ms ({:5.1} GB/s), PLIS {:8.1} ms ({:5.1} GB/s)",
+            1e3 * gradient,
+            rate(gradient),
+            1e3 * plis,
+            rate(plis)
         );
     }
     Ok(())
@@ -163,8 +227,9 @@ pub(crate) fn track(steps: u64) -> Any<()> {
     Ok(())
 }
 
-/// Products of `f32` that this card was measured to make, a second.
+/// Products of `f32` and of tf32 that this card was measured to make, a second.
 const MOST: f64 = 51e12;
+const MOST_SHORT: f64 = 393e12;
 
 /// Larger networks against what the card's arithmetic allows: whole steps of training, in the open and private. Counted are the
 /// operations of forward and backward passes, three times those forward; what norms of records cost comes on top of it.
@@ -214,11 +279,16 @@ fn residual() -> Vec<LayerSpec> {
 
 fn share(name: &str, spec: &NetSpec, backend: Backend, data: &Data<f32>, forward: f64) -> Any<()> {
     let n = data.len() as f64;
-    for (kind, privacy) in
-        [("a step in the open", None), ("a private step", Some(Privacy { clip: CLIP, sigma: 1.0 }))]
-    {
+    let privacy = Some(Privacy { clip: CLIP, sigma: 1.0 });
+    let short = backend.in_tf32()?;
+    for (kind, privacy, backend, most) in [
+        ("a step in the open", None, backend, MOST),
+        ("a private step", privacy, backend, MOST),
+        ("in the open, in tf32", None, short, MOST_SHORT),
+        ("a private step, in tf32", privacy, short, MOST_SHORT),
+    ] {
         let net = Network::<f32>::new(spec.clone(), 1)?.on(backend)?;
-        if privacy.is_none() {
+        if privacy.is_none() && most == MOST {
             println!("{name}: {} parameters, batch {}, f32", net.parameter_count(), data.len());
         }
         let config = TrainConfig { sampling: Sampling::Shuffle { batch: data.len() }, ..training(privacy) };
@@ -232,11 +302,11 @@ fn share(name: &str, spec: &NetSpec, backend: Backend, data: &Data<f32>, forward
         }
         let rate = 3.0 * forward * n / best;
         println!(
-            "{kind:26} {:8.1} ms, {:10.1} records a second, {:5.1} TFLOP/s, {:3.0}% of what f32 allows",
+            "{kind:26} {:8.1} ms, {:10.1} records a second, {:5.1} TFLOP/s, {:3.0}% of what its products allow",
             1e3 * best,
             n / best,
             rate / 1e12,
-            100.0 * rate / MOST
+            100.0 * rate / most
         );
     }
     Ok(())

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! cargo run --release -p leakscope-bench -- glm            per-record η against Jacobians and SVDs, and one product
-//! cargo run --release -p leakscope-bench -- wide           12,665 × 784 end to end against its three products
+//! cargo run --release -p leakscope-bench -- wide [ROWS COLUMNS]  12,665 × 784 end to end against its three products
 //! cargo run --release -p leakscope-bench -- attack         the white box against refitting in a loop
 //! cargo run --release -p leakscope-bench -- account        ε and calibration against dp-accounting and riskcal (Python)
 //! cargo run --release -p leakscope-bench -- stream [ROWS]  Parquet × 50 columns: memory, and passes against reading
 //! cargo run --release -p leakscope-bench -- net [PYTHON]   the CNN of Edmunds table B.7 against JAX (pip install jax)
-//! cargo run --release -p leakscope-bench -- gpu [PYTHON]   the same on a GPU of NVIDIA's, at batch 8,192
+//! cargo run --release -p leakscope-bench -- gpu [PYTHON]   the same on a GPU of NVIDIA's, at batch 8,192, and PyTorch with pairs
 //! cargo run --release -p leakscope-bench -- gpu-profile [SECONDS]  each kind of work alone, with LEAKSCOPE_CUDA_TIMES=1 by kernel
 //! cargo run --release -p leakscope-bench -- gpu-large      a residual CNN and GPT-2 small on it, against its arithmetic
+//! cargo run --release -p leakscope-bench -- gpu-small      private steps and measures of few records on it
+//! cargo run --release -p leakscope-bench -- gpu-streamed [GB]  records that stay on it against such that are copied in pieces
 //! cargo run --release -p leakscope-bench -- gpu-track [STEPS]  a private run on it with accounts of 60,000 records at every step
 //! cargo run --release -p leakscope-bench -- inversion [PYTHON]  gradient inversion against PyTorch; 10,000 linear models at once
 //! cargo run --release -p leakscope-bench -- text [blocks=12 …] [PYTHON]  clipped gradients of GPT-2 small against plain ones, and Opacus
@@ -39,7 +41,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("glm") => glm::run(),
-        Some("wide") => glm::wide(),
+        Some("wide") => {
+            let sizes: Result<Vec<usize>, _> = arguments[1..].iter().map(|text| text.parse()).collect();
+            sizes.map_err(Into::into).and_then(|sizes| match sizes[..] {
+                [] => glm::wide([12_665, 784]),
+                [n, d] => glm::wide([n, d]),
+                _ => Err("give rows and columns".into()),
+            })
+        }
         Some("account") => account::run(),
         Some("attack") => attack::run(),
         Some("noise") => noise::run(),
@@ -47,6 +56,11 @@ fn main() -> ExitCode {
         Some("scaling") => scaling::run(),
         Some("gpu") => gpu::run(arguments.get(1).map(String::as_str)),
         Some("gpu-large") => gpu::large(),
+        Some("gpu-small") => gpu::small(),
+        Some("gpu-streamed") => {
+            let gigabytes = arguments.get(1).map_or(Ok(2.0), |text| text.parse());
+            gigabytes.map_err(Into::into).and_then(gpu::streamed)
+        }
         Some("gpu-profile") => {
             let seconds = arguments.get(1).map_or(Ok(1.2), |text| text.parse());
             seconds.map_err(Into::into).and_then(gpu::profile)
@@ -70,7 +84,7 @@ fn main() -> ExitCode {
         // what `text` runs in processes of their own
         Some("text-part") => text::part(&arguments[1..]),
         _ => {
-            Err("usage: leakscope-bench glm|wide|attack|noise|softmax [PYTHON]|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-profile [SECONDS]|gpu-track [STEPS]|text \
+            Err("usage: leakscope-bench glm|wide|attack|noise|softmax [PYTHON]|scaling|account|inversion [PYTHON]|stream [ROWS]|net [PYTHON]|gpu [PYTHON]|gpu-large|gpu-small|gpu-streamed [GB]|gpu-profile [SECONDS]|gpu-track [STEPS]|text \
                  [blocks=N] [width=N] [heads=N] [vocabulary=N] [length=N] [batch=N] [PYTHON]"
                 .into())
         }

@@ -131,17 +131,21 @@ pub(crate) fn memory(hidden: &[usize]) -> Any<()> {
 
 /// The rates of `net_jax.py`.
 pub(crate) fn jax(python: &str, batch: usize) -> Any<Vec<(String, Rate)>> {
+    peer(python, include_str!("../net_jax.py"), "jax", batch)
+}
+
+/// The rates of a script for a Python that has a package.
+pub(crate) fn peer(python: &str, script: &str, package: &str, batch: usize) -> Any<Vec<(String, Rate)>> {
     let mut child = Command::new(python)
         .args(["-", &batch.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| format!("cannot run {python}: {e}"))?;
-    let script = include_str!("../net_jax.py");
     child.stdin.take().ok_or("no standard input")?.write_all(script.as_bytes())?;
     let out = child.wait_with_output()?;
     if !out.status.success() {
-        return Err(format!("{python} failed: does it have jax? (pip install jax)").into());
+        return Err(format!("{python} failed: does it have {package}? (pip install {package})").into());
     }
     let text = String::from_utf8(out.stdout)?;
     let line = |line: &str| {
