@@ -22,6 +22,9 @@ sanitized() {
     tool=$1
     shift
     for binary; do
+        # a programme that never calls the driver is an error to the tool
+        # shellcheck disable=SC2086
+        "$binary" $FILTER $lost --list | grep -q ': test$' || continue
         # shellcheck disable=SC2086
         compute-sanitizer --tool "$tool" --error-exitcode 9 --target-processes application-only \
             "$binary" $FILTER $lost --test-threads 1

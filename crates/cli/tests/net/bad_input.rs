@@ -54,6 +54,7 @@ fn bad_input_is_explained() {
         (&["--normalize", "1"], "MEAN,SD"),
         (&["--resume"], "--resume"),
         (&["--limit", "0"], "--limit"),
+        (&["--precision", "tf32"], "--precision: tf32: the processor has none"),
         // one record more among the first would push another out
         (&["--limit", "8", "--rate", "0.5", "--sigma", "1"], "--limit: with --rate and noise"),
     ] {

@@ -140,6 +140,8 @@ pub struct Trainer<'d, T> {
     workers: Workers<T>,
     /// Those of a GPU, where the step is made.
     far: Option<Workers<T>>,
+    /// The batch of a step that was drawn ahead.
+    next: Option<(u64, Vec<usize>)>,
     /// Mean loss of the first records drawn.
     first_loss: Option<f64>,
     /// Mean loss of a network that says 0 about every record.
@@ -257,6 +259,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             spending,
             workers,
             far,
+            next: None,
             first_loss,
             silent_loss,
             perturbing: None,
@@ -300,7 +303,10 @@ impl<'d, T: Real> Trainer<'d, T> {
             Error::NotFinite { .. } => diverged("the gradient of a record is not finite"),
             other => other,
         };
-        let mut drawn = self.config.sampling.draw(&self.source, step, n);
+        let mut drawn = match self.next.take() {
+            Some((ahead, drawn)) if ahead == step => drawn,
+            _ => self.config.sampling.draw(&self.source, step, n),
+        };
         // texts of like lengths together, so that little is padded
         self.data.by_length(&mut drawn);
         let clip = self.config.privacy.map_or(Clip::None, |p| p.clip);
@@ -315,10 +321,11 @@ impl<'d, T: Real> Trainer<'d, T> {
         let m = drawn.len();
         // what was not charged must not take part; it is in ascending order
         drawn.retain(|i| silent.binary_search(i).is_err());
-        let mut batch = match private {
-            true => self.released_by_finite(&drawn, clip, added)?,
-            false => self.released(&drawn, clip, added).map_err(stopped)?,
-        };
+        let (batch, next) = self.while_drawing(|| match private {
+            true => self.released_by_finite(&drawn, clip, added),
+            false => self.released(&drawn, clip, added).map_err(stopped),
+        });
+        let mut batch = batch?;
         let finite = batch.losses.len();
         let loss = (finite > 0).then(|| batch.losses.iter().sum::<f64>() / finite as f64);
         let out_of_proportion = loss.is_some_and(|loss| !self.in_proportion(loss));
@@ -347,6 +354,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         self.spending = spending.or_else(|| self.spending.take());
         self.step += 1;
+        self.next = next.map(|drawn| (self.step, drawn));
         if let Some(Learned { report, state, added }) = learned {
             (self.perturbed, self.perturbation) = (Some(report), state);
             self.added = added.into_constant();
@@ -355,6 +363,21 @@ impl<'d, T: Real> Trainer<'d, T> {
         let over = batch.norms.iter().filter(|n| clip != Clip::None && **n > clip.unit()).count();
         let clipped = if finite == 0 { 0.0 } else { over as f64 / finite as f64 };
         Ok(StepReport { step, drawn: m, loss, clipped, not_finite: m - finite, out_of_proportion })
+    }
+
+    /// Does some work, and where a GPU does it draws the next batch meanwhile: to draw from many records takes as long as a small step.
+    fn while_drawing<R>(&self, work: impl FnOnce() -> R) -> (R, Option<Vec<usize>>) {
+        const MANY: usize = 10_000;
+        let (n, next) = (self.data.units(), self.step + 1);
+        if self.far.is_none() || n < MANY {
+            return (work(), None);
+        }
+        let (sampling, source) = (self.config.sampling, &self.source);
+        std::thread::scope(|scope| {
+            let drawing = scope.spawn(move || sampling.draw(source, next, n));
+            let done = work();
+            (done, drawing.join().ok())
+        })
     }
 
     /// Parameters and moments after this step, given the sum of the clipped gradients; all of it on the device.
