@@ -8,7 +8,7 @@ use leakscope_core::Error as CoreError;
 use leakscope_core::balance::{Balanced, Iteration, Level, Options, RowSpace, balance_model};
 use leakscope_core::glm::softmax::expected_accuracy;
 use leakscope_core::glm::{Metric, Minimiser};
-use leakscope_core::rows::{Reweighted, Rows};
+use leakscope_core::rows::{Altered, Rows};
 
 /// Rows, and what is balanced in their coordinates.
 pub(crate) struct Ground<'a> {
@@ -102,7 +102,7 @@ impl<'a> Ground<'a> {
         });
         match (outcome, failure) {
             (_, Some(failure)) => Err(failure),
-            (Err(CoreError::OutOfRange { what: "a weight", .. }), _) => Err(Failure::option(
+            (Err(CoreError::OutOfRange { subject: "a weight", .. }), _) => Err(Failure::option(
                 "weights",
                 "balancing needs positive weights: leave rows of weight zero out",
             )),
@@ -119,7 +119,7 @@ pub(crate) fn balanced(request: &Request, loaded: &Loaded, options: &Options) ->
     let ground = Ground::new(request, loaded, options)?;
     let mut outcome = ground.balanced(request, |_, _| Ok(()))?;
     if ground.space.is_some() {
-        let rows = Reweighted::new(&loaded.rows, &outcome.weights)?;
+        let rows = Altered::weighted(&loaded.rows, &outcome.weights)?;
         outcome.fit = Minimiser::fit(&rows, request.family, penalty(request), request.max_classes)
             .map_err(|e| explain(e, &loaded.encoding, request.l2))?;
     }
