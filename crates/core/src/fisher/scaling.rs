@@ -59,6 +59,7 @@ pub struct CountedRecords {
     /// The same record with its scaling taken as given: what was not counted is the difference.
     pub plain: Records,
     h: Vec<f64>,
+    overlaps: Vec<f64>,
 }
 
 /// One record's `B = [ωa xwᵀ + diag(e), ωc x]` without the rows and columns of an intercept.
@@ -66,6 +67,10 @@ struct Record<'a> {
     x: &'a [f64],
     /// `H⁻¹x`.
     h: &'a [f64],
+    /// `H⁻²x`: what `H⁻¹x` has in common with each column of `H⁻¹`.
+    overlaps: &'a [f64],
+    /// `‖H⁻¹x‖²`.
+    square: f64,
     /// `ωa`.
     curvature: f64,
     /// `ωr + D_jj`, a data column each.
@@ -137,38 +142,56 @@ impl Counted {
         let mut h = std::mem::take(&mut out.h);
         h.resize(n * p, 0.0);
         matmul(&block.x, &self.geometry.adjoint, (n, p, p), &mut h);
+        let mut overlaps = std::mem::take(&mut out.overlaps);
+        overlaps.resize(n * p, 0.0);
+        matmul(&h, &self.geometry.inverse, (n, p, p), &mut overlaps);
         out.eta.clear();
         out.dfil.clear();
         out.attribute_eta.clear();
         for i in 0..n {
-            let record = self.record(block, &out.plain, &h, i);
+            let record = self.record(block, &out.plain, (&h, &overlaps), i);
             let columns: Vec<f64> = (0..self.slope.len()).map(|j| self.column_norm(&record, j)).collect();
             self.whole(&record, &columns, depth, i, out)?;
             self.attributes_of(&record, &columns, i, out)?;
         }
-        out.h = h;
+        (out.h, out.overlaps) = (h, overlaps);
         match out.eta.iter().chain(&out.dfil).chain(&out.attribute_eta).find(|v| !v.is_finite()) {
             Some(&value) => Err(Error::Overflow { value }),
             None => Ok(()),
         }
     }
 
-    fn record<'a>(&self, block: &'a Block, records: &Records, h: &'a [f64], i: usize) -> Record<'a> {
+    fn record<'a>(
+        &self,
+        block: &'a Block,
+        records: &Records,
+        (h, overlaps): (&'a [f64], &'a [f64]),
+        i: usize,
+    ) -> Record<'a> {
         let (p, x, omega) = (block.width, block.row(i), records.omega[i]);
+        let h = &h[i * p..(i + 1) * p];
         let scaling = self.slope.iter().zip(&self.offset).zip(x).map(|((s, o), x)| s * (x - o));
         Record {
             x,
-            h: &h[i * p..(i + 1) * p],
+            h,
+            overlaps: &overlaps[i * p..(i + 1) * p],
+            square: dot(h, h),
             curvature: omega * records.a[i],
             diagonal: scaling.map(|d| omega * records.r[i] + d).collect(),
             label: if self.geometry.release.label_secret { omega * records.c[i] } else { 0.0 },
         }
     }
 
-    /// `‖H⁻¹Be_j‖`, as a norm: nothing cancels that need not.
+    /// `‖H⁻¹Be_j‖`: its square multiplied out, or, where little is left of the parts, summed term by term, so that nothing
+    /// cancels that need not.
     fn column_norm(&self, record: &Record<'_>, j: usize) -> f64 {
         let p = record.x.len();
         let (along_x, along_j) = (record.curvature * self.geometry.fit.w[j], record.diagonal[j]);
+        let parts = along_x.powi(2) * record.square + along_j.powi(2) * self.inverse_squared[j * p + j];
+        let square = parts + 2.0 * along_x * along_j * record.overlaps[j];
+        if square > LEFT * parts {
+            return square.sqrt();
+        }
         let row = &self.geometry.adjoint[j * p..(j + 1) * p];
         record.h.iter().zip(row).map(|(h, b)| (along_x * h + along_j * b).powi(2)).sum::<f64>().sqrt()
     }
@@ -298,6 +321,8 @@ fn unit_column(attribute: &Directions, p: usize) -> Option<usize> {
     (attribute.basis[j].abs() == 1.0 && entries.next().is_none()).then_some(j)
 }
 
+/// Of a sum of squares and a product that may cancel them, the least share that must be left for one digit not to be lost.
+const LEFT: f64 = 0.1;
 /// A residual of this share of the eigenvalue bounds its relative error, and is usually far above it.
 const ENOUGH: f64 = 1e-10;
 /// Steps between looks at the residual.

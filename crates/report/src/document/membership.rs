@@ -156,9 +156,17 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Whether more was found than the records' own accounts allow, beyond chance.
+    /// The largest false-positive rate that its interval holds. Few other records say little about it, and what an attacker may
+    /// find grows with it.
+    fn highest_rate(&self) -> f64 {
+        self.false_positive.ci_high.max(self.rate)
+    }
+
+    /// Whether more was found than the records' own accounts allow, beyond chance. What they allow is concave in the rate, so
+    /// that at a rate k times as large it is at most k times as much.
     pub fn is_past_own_accounts(&self) -> bool {
-        self.own_allowed.is_some_and(|most| self.true_positive.ci_low > most)
+        let most = |at_rate: f64| at_rate * self.highest_rate() / self.rate;
+        self.own_allowed.is_some_and(|at_rate| self.true_positive.ci_low > most(at_rate))
     }
 
     /// Whether more was found than the run's (ε, δ) allows.
@@ -166,9 +174,9 @@ impl Rate {
         self.allowed.is_some_and(|b| self.true_positive.value > b.value)
     }
 
-    /// Whether that is more than chance explains at this rate.
-    pub fn is_clearly_past_limit(&self) -> bool {
-        self.allowed.is_some_and(|b| self.true_positive.ci_low > b.value)
+    /// Whether that is more than chance explains, in either rate.
+    pub fn is_clearly_past_limit(&self, promise: Option<Stated>) -> bool {
+        promise.is_some_and(|p| self.true_positive.ci_low > p.allows(self.highest_rate()).value)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::net::training_facts;
 use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, left_out, plain, strong};
-use crate::document::membership::{Membership, MembershipAttack, Rate};
+use crate::document::membership::{Membership, MembershipAttack, Rate, Stated};
 use crate::format;
 use crate::words;
 
@@ -13,7 +13,7 @@ pub(crate) fn facts(m: &Membership) -> Facts {
     Facts {
         over_limit: m.canaries.as_ref().is_some_and(|c| c.refutes())
             || m.attacks.iter().flat_map(|a| &a.points).any(Rate::is_past_own_accounts)
-            || past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit()),
+            || past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit(m.promise)),
         unfinished: run.unfinished || past_limit(m).is_some(),
         observed: most.map(|success| Success { success, baseline: 0.5 }),
         ..run
@@ -51,11 +51,15 @@ fn past_limit(m: &Membership) -> Option<(&MembershipAttack, &Rate)> {
 }
 
 /// What it means where an attack found more than the run allows.
-fn explained((a, p): (&MembershipAttack, &Rate)) -> Vec<Span> {
+fn explained((a, p): (&MembershipAttack, &Rate), promise: Option<Stated>) -> Vec<Span> {
     let t = &p.true_positive;
-    let chance = match p.is_clearly_past_limit() {
+    let chance = match p.is_clearly_past_limit(promise) {
         true => "chance alone does not explain it: ".to_owned(),
-        false => format!("by chance (its interval begins at {}), ", format::share(t.ci_low)),
+        false => format!(
+            "by chance (its interval begins at {}, and false positives may be {}), ",
+            format::share(t.ci_low),
+            format::share(p.false_positive.ci_high)
+        ),
     };
     vec![
         strong(format!(
@@ -76,9 +80,10 @@ pub fn of_membership(m: &Membership) -> Verdict {
     let facts = facts(m);
     let decision = decide(&facts);
     let refuted = m.canaries.as_ref().is_some_and(|c| c.refutes());
+    let clear = past_limit(m).is_some_and(|(_, p)| p.is_clearly_past_limit(m.promise));
     let head = match decision.colour {
         Colour::Red if refuted => "The training code breaks its promise",
-        Colour::Red | Colour::Amber if past_limit(m).is_some() => "An attack found more than the run allows",
+        Colour::Red | Colour::Amber if clear => "An attack found more than the run allows",
         Colour::Red if facts.noise != Noise::Absent => "Who took part may be told",
         Colour::Red => "Nothing hides who took part",
         Colour::Amber => "Not shown to hide who took part",
@@ -120,7 +125,7 @@ pub fn of_membership(m: &Membership) -> Verdict {
         }
         sentences.push(first);
     }
-    sentences.extend(past_limit(m).map(explained));
+    sentences.extend(past_limit(m).map(|most| explained(most, m.promise)));
     if let Some(c) = &m.canaries {
         let promised = match c.promised {
             Some(p) if c.refutes() => format!(
