@@ -181,12 +181,15 @@ struct AfterBalancing {
     facts: report::Balanced,
 }
 
+/// The attacks on a model, with weights of its records where it has any.
+type Play<'a> = dyn Fn(&Minimiser, Option<&[f64]>) -> Result<Outcomes> + 'a;
+
 /// Balances, and plays the attacks again.
 fn after_balancing(
     request: &Request,
     loaded: &Loaded,
     options: &BalanceOptions,
-    play: &dyn Fn(&Minimiser, Option<&[f64]>) -> Result<Outcomes>,
+    play: &Play<'_>,
 ) -> Result<AfterBalancing> {
     let outcome = balanced(request, loaded, options)?;
     let facts = report::Balanced {
