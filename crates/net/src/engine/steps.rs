@@ -6,10 +6,9 @@
 use super::{BatchGradient, check_records};
 use crate::{
     Clip, Data, Network, Real,
-    data::{Batch, Input},
+    data::{Batch, Input, Label},
     device::{Buf, Device, Graph, Scalars, Target},
     error::{Error, Result},
-    leak::Label,
     network::Op,
 };
 use std::sync::{Mutex, PoisonError};
