@@ -266,7 +266,7 @@ fn a_balanced_release_that_cannot_be_counted_is_refused_at_once() {
         writeln!(text, "{}", row.join(",")).unwrap();
     }
     folder.write("wide.csv", &text);
-    let run = folder.run("release wide.csv --target y --l2 1 --sigma 1 --balance 2 --out out").expect(2);
+    let run = folder.run("release wide.csv --target y --l2 1 --sigma 1 --balance 5 --out out").expect(2);
     let said = &run.stderr;
     assert!(said.contains("--balance") && said.contains("columns"), "{said}");
     assert!(said.contains("release without --balance") && !folder.path("out").exists(), "{said}");

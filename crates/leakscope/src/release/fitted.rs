@@ -218,8 +218,8 @@ fn unambiguous(encoding: &Encoding) -> Result<()> {
     }
 }
 
-/// Multiplications that counting may take in a release, some minutes of them: it shows no progress on its way.
-const MOST_WORK: f64 = 5e11;
+/// Multiplications that counting may take in a release, a quarter of an hour of them: it shows no progress on its way.
+const MOST_WORK: f64 = 2e12;
 
 /// n q³ for every iteration, of every iteration that is looked at; q coefficients.
 fn work_of_counting(loaded: &Loaded, iterations: usize) -> f64 {

@@ -1,7 +1,7 @@
 //! Explore: every record, in a store of columns that the script opens. Hidden without a script.
 //!
-//! A number takes two bytes: 0 is zero, 65,535 is no number, and c is `low · (high/low)^((c − 1)/65,533)`, rounded up, so that what
-//! is read is never calmer than what was measured.
+//! A number takes two bytes: 0 is zero, 65,535 is no number, and c is `low · (high/low)^((c − 1)/65,533)`: the next that is no
+//! smaller, or the one below it where only that has the three digits that the rest of the page and the terminal show.
 
 use crate::document::audit::Audit;
 use crate::document::explore::Explore;
@@ -78,8 +78,7 @@ pub(super) fn explore(audit: &Audit, records: &Explore) -> (Html, Option<String>
     let card = fill(
         "<section class=\"card explore\" id=\"records\" hidden><h2>Explore the records {}</h2><p class=\"lead\">{}{} Choose a bar of the \
          histogram, a dot, a group or an attribute (by pointer, or by Tab, arrows and Enter) to narrow the whole page down, and a \
-         record for what is known of it. Numbers have three \
-         digits, never rounded down.</p><div data-explore=\"tools\" class=\"dials\"></div>\
+         record for what is known of it.</p><div data-explore=\"tools\" class=\"dials\"></div>\
          <p role=\"status\" class=\"say\" data-explore=\"status\"></p><div data-explore=\"table\"></div><div data-explore=\"panel\" \
          class=\"panel\" tabindex=\"-1\" hidden></div></section>\n",
         &[&tag(Claim::Measured), &lead, &kept],
@@ -149,7 +148,16 @@ fn column<'a>(name: &'a str, follows: &'static str, values: &[f64], attribute: O
     Column { name, follows, low, high, data, attribute }
 }
 
-/// The code whose number is the next that is no smaller.
+/// The number of a code.
+fn decoded(c: u16, low: f64, high: f64) -> f64 {
+    match c {
+        0 => 0.0,
+        NO_NUMBER => f64::NAN,
+        c => low * (high / low).powf(f64::from(c - 1) / CODES),
+    }
+}
+
+/// The code whose number is the next that is no smaller, or the one before it where that alone shows the same digits.
 fn code(x: f64, low: f64, high: f64) -> u16 {
     if x == 0.0 {
         return 0;
@@ -162,7 +170,9 @@ fn code(x: f64, low: f64, high: f64) -> u16 {
     }
     let place = CODES * (x / low).ln() / (high / low).ln();
     // What rounding takes away is put back.
-    1 + ((place - 1e-9 * CODES / 65_536.0).ceil().clamp(0.0, CODES) as u16)
+    let next = 1 + ((place - 1e-9 * CODES / 65_536.0).ceil().clamp(0.0, CODES) as u16);
+    let shows = |c: u16| format::number(decoded(c, low, high)) == format::number(x);
+    if next > 1 && !shows(next) && shows(next - 1) { next - 1 } else { next }
 }
 
 /// Numbers of two bytes, the lower first, as base 64.
@@ -184,26 +194,19 @@ fn bytes(codes: impl Iterator<Item = u16>) -> String {
 mod tests {
     use super::*;
 
-    fn read(c: u16, low: f64, high: f64) -> f64 {
-        match c {
-            0 => 0.0,
-            NO_NUMBER => f64::NAN,
-            c => low * (high / low).powf(f64::from(c - 1) / CODES),
-        }
-    }
-
     #[test]
-    fn what_is_read_is_no_smaller_and_close() {
+    fn what_is_read_is_close_and_shows_the_same_digits() {
         for (low, high) in [(1e-3, 7.0), (1e-12, 1.0), (5.0, 5.0), (2.0, 2.0001)] {
-            for k in 0..=1_000 {
-                let x: f64 = low * f64::powf(high / low, f64::from(k) / 1_000.0);
-                let shown = read(code(x, low, high), low, high);
-                assert!(shown >= x * (1.0 - 1e-12) && shown <= x * 1.000_5, "{x} {shown}");
+            for k in 0..=10_000 {
+                let x: f64 = low * f64::powf(high / low, f64::from(k) / 10_000.0);
+                let shown = decoded(code(x, low, high), low, high);
+                assert!((x * 0.999_5..=x * 1.000_5).contains(&shown), "{x} {shown}");
+                assert_eq!(format::number(shown), format::number(x));
             }
         }
         assert_eq!(code(0.0, 1.0, 2.0), 0);
         assert_eq!(code(f64::NAN, 1.0, 2.0), NO_NUMBER);
-        assert!(read(code(1e-30, 1.0, 2.0), 1.0, 2.0) >= 1e-30);
+        assert!(decoded(code(1e-30, 1.0, 2.0), 1.0, 2.0) >= 1e-30);
     }
 
     #[test]

@@ -29,11 +29,10 @@
     var k = noise.factor;
     return column.follows === "eta" ? k * x : column.follows === "square" ? k * k * x : x;
   }
-  // Never rounded down, but for what does not follow the noise.
   function write(column, i) {
     var x = column.at(i);
     if (x !== x) return "–";
-    return column.follows === "same" ? L.number(x) : L.atMost(moved(column, x));
+    return L.number(moved(column, x));
   }
 
   function make(name, content, className) {
