@@ -131,7 +131,7 @@ def checked(
     rebuilt = result.matrix(x)
     if rebuilt.shape != seen.shape or not np.allclose(rebuilt, seen, rtol=SAME, atol=SAME * max(1.0, np.abs(seen).max())):
         raise Unopened("a step whose columns could not be followed")
-    found.filled = any(_missing(v) for source in set(found.fills) & set(used) for v in _raw(x, source).tolist())
+    result.filled = any(_missing(v) for source in set(fills) & set(used) for v in _raw(x, source).tolist())
     for c in columns:
         if isinstance(c, Number):
             values = result.values(x, c.source)
