@@ -111,7 +111,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
     def summary(self) -> list[dict[str, Any]]:
         """Coefficients with the standard deviation of their noise, 95% intervals and p-values that account for it.
 
-        Intervals are for the coefficient that was fitted, before its noise. Everything here may be published; how far the fitted
+        Intervals are for the coefficient that was fitted, before its noise. It says no more than the fitted model does; how far the fitted
         coefficient is from that of the population (sampling) is not part of it, since it would be read off the records.
         """
         check_is_fitted(self)
@@ -142,7 +142,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "sigma_")
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled may be published: an η that was measured stays here."""
+        """An η that was measured is not pickled: it stays here."""
         state: dict[str, Any] = dict(super().__getstate__())
         if not state.get("_eta_is_target", True):
             state.pop("eta_max_", None)
@@ -158,10 +158,10 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     ``noise_shape="shaped"`` makes noise that costs less for the same η; ``protect`` (numbers or names of columns) puts ``target_eta`` on
     these, ``target_sd`` says how close an estimate of a column may come, in its own units. ``noise_error_`` is the standard
     deviation of the noise on each coefficient, ``summary()`` has intervals and p-values with it, ``noise_`` its covariance.
-    A fitted model may be published as it is pickled. ``eta_max_`` that is no target was measured on the rows: it is for you alone, and
-    no pickle holds it, for whoever knows the other rows computes from it which values the last one can have. The units of
-    columns were read off the rows too, and show in ``noise_error_`` a record at their edge: ``leakscope.release`` looks for
-    one, and takes bounds that are public. ``balance`` reweights records first, in so many iterations at
+    ``eta_max_`` that is no target was measured on the rows: it is for you alone, and no pickle holds it, for whoever knows the other
+    rows computes from it which values the last one can have. The units of columns were read off the rows too, which is not counted:
+    a record at their edge shows in ``noise_error_``, so a fitted model may be published, as it is pickled, only where that is no
+    secret. ``leakscope.release`` looks for such a record, and takes bounds that are public. ``balance`` reweights records first, in so many iterations at
     most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 
