@@ -211,6 +211,7 @@ pub(crate) fn private_model<'py>(
     model.set_item("precision", rows.collect::<Vec<_>>())?;
     model.set_item("shape", private.shape.map(|shape| leakscope_report::document(&shape)))?;
     model.set_item("instead", private.instead)?;
+    model.set_item("units_hang_on_one", private.units_hang_on_one)?; // for the owner
     Ok(model)
 }
 

@@ -1,8 +1,10 @@
 """The private estimators: scikit-learn's own checks, and that their noise is what they say."""
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
@@ -81,6 +83,96 @@ def test_what_was_measured_is_in_no_pickle():
     # The name of a class says that somebody has it.
     with pytest.warns(UserWarning, match="class 'rare' has 2 records"):
         leakscope.PrivateLogistic(target_eta=5.0).fit(x, np.where(np.arange(len(y)) < 2, "rare", "usual"))
+
+
+def neighbours(at_the_edge):
+    """A table, and the same with another value in its last row."""
+    x, y = data(200)
+    x = (x - x.mean(0)) / x.std(0)
+    other = x.copy()
+    other[-1, 1] = 3.0 if x[-1, 1] < 0 else -3.0
+    if at_the_edge:
+        # In the middle of two powers of two, by ratio: the spread of the one rounds down, of the other up.
+        between = np.sqrt(x[:, 1].std() * other[:, 1].std()) * np.sqrt(0.5)
+        x[:, 1], other[:, 1] = x[:, 1] / between, other[:, 1] / between
+    return x, other, y
+
+
+def published(model):
+    """All that a pickle holds but the noisy numbers themselves."""
+    state = pickle.loads(pickle.dumps(model)).__dict__
+    noisy = {"coef_", "intercept_", "_coef", "_intercept"}
+    rows = {name: row[0] for name, row in state["_precision"].items()}
+    return {name: np.asarray(value).tolist() for name, value in state.items() if name not in noisy | {"_precision"}} | {"errors": rows}
+
+
+@pytest.mark.parametrize("estimator, options", [
+    (leakscope.PrivateLinear, {"sigma": 1.0}), (leakscope.PrivateLogistic, {"sigma": 1.0}), (leakscope.PrivateLinear, {"sigma": 1.0, "scale": "none"}),
+    (leakscope.PrivateLinear, {"sigma": 1.0, "balance": 2}),
+], ids=str)
+def test_a_record_that_decides_a_unit_is_found_and_bounds_hide_it(estimator, options):
+    x, other, y = neighbours(at_the_edge=True)
+    y = y > np.median(y) if estimator is leakscope.PrivateLogistic else y
+    models = []
+    for rows in (x, other):
+        with pytest.warns(UserWarning, match="one record decides the unit of 1, which shows in noise_error_"):
+            models.append(estimator(**options).fit(rows, y))
+    # Who knows the other rows tells the two tables apart, whatever the noise is.
+    assert published(models[0]) != published(models[1])
+    given = {j: (-8, 8) for j in range(3)}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*one record decides")
+        models = [estimator(bounds=given, **options).fit(rows, y) for rows in (x, other)]
+    assert published(models[0]) == published(models[1])
+
+
+def test_no_record_decides_a_unit_where_no_value_of_its_column_would():
+    # The definition: every record, every value on a fine grid over its column, units computed anew.
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(40):
+        n = int(rng.integers(5, 60))
+        x = rng.normal(size=(n, 1)) * 2 ** rng.uniform(-3, 3) + rng.normal()
+
+        def units(column):
+            unit = 2.0 ** np.round(np.log2(column.std()))
+            return unit, np.round(column.mean() / unit)
+
+        def moved(i, value):
+            column = x[:, 0].copy()
+            column[i] = value
+            return units(column) != units(x[:, 0])
+
+        expected = any(moved(i, v) for i in range(n) for v in np.linspace(x.min(), x.max(), 41))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            leakscope.PrivateLinear(sigma=1.0).fit(x, rng.normal(size=n))
+        warned = any("one record decides the unit of 0" in str(w.message) for w in caught)
+        # It looks at the ends exactly, so it may see what the grid misses, never less.
+        assert warned or not expected
+        found += expected
+    assert 5 < found < 35
+
+
+def test_bounds_that_do_not_fit():
+    x, y = data()
+    frame = pd.DataFrame(x, columns=["age", "height", "weight"])
+    model = leakscope.PrivateLinear(sigma=1.0, bounds={"age": (0, 20), "height": (-32, 32), "weight": (0, 2)}).fit(frame, y)
+    # Half the range of each, as a power of two.
+    assert model.noise_error_ * [8, 32, 1] == pytest.approx([model.sigma_] * 3)
+    with pytest.raises(ValueError, match="bounds: 'size' is no column: expected one of"):
+        leakscope.PrivateLinear(bounds={"size": (0, 1)}).fit(frame, y)
+    with pytest.raises(leakscope.OptionError, match="bounds=3: expected a mapping of columns to ranges"):
+        leakscope.PrivateLinear(bounds=3).fit(x, y)
+    with pytest.raises(leakscope.OptionError, match="expected two finite numbers, the smaller one first"):
+        leakscope.PrivateLinear(bounds={0: (5, 1)}).fit(x, y)
+    with pytest.raises(leakscope.OptionError, match="clip_to_bounds: there are no bounds"):
+        leakscope.PrivateLinear(clip_to_bounds=True).fit(x, y)
+    with pytest.raises(leakscope.LeakscopeError, match="x0.*outside"):
+        leakscope.PrivateLinear(bounds={0: (0, 10)}).fit(x, y)
+    clipped = leakscope.PrivateLinear(sigma=1e-7, scale="none", bounds={0: (0, 10)}, clip_to_bounds=True).fit(x, y)
+    x[:, 0] = x[:, 0].clip(0, 10)
+    assert np.allclose(clipped.coef_, leakscope.PrivateLinear(sigma=1e-7, scale="none").fit(x, y).coef_, atol=1e-4)
 
 
 def test_what_is_refused():

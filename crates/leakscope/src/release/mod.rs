@@ -25,6 +25,7 @@
 //! the records are. In particular the lattice on which the coefficients lie follows from the published factor and units, and
 //! standard deviations of the noise are computed from these as well.
 
+mod edge;
 mod fingerprint;
 mod fitted;
 mod inference;
@@ -378,7 +379,7 @@ fn stated(noise: &Amount, measured: f64) -> Result<report::Eta> {
 }
 
 /// A model with noise, for callers that keep account of releases themselves: everything in it may be published but an η that is no
-/// target, which was measured ([`report::Release::for_publication`]).
+/// target, which was measured ([`report::Release::for_publication`]), and the columns at an edge.
 #[derive(Debug, Clone)]
 pub struct Private {
     /// Names and noisy values of the coefficients of the columns in original units.
@@ -393,6 +394,9 @@ pub struct Private {
     pub precision: BTreeMap<String, report::Precision>,
     /// Why the noise is not the one asked for.
     pub instead: Option<String>,
+    /// Columns whose public unit one record decides, for the owner alone: who knows the other records sees something of it in
+    /// the size of the noise. None where bounds that are public are given for every column.
+    pub units_hang_on_one: Vec<String>,
 }
 
 /// Fits, balances where asked to, and adds noise; keeps no ledger. A seed makes the noise repeatable, and so no secret.
@@ -412,7 +416,15 @@ fn private_from(request: &Request, terms: &Terms, bits: &mut impl Bits, hooks: &
         Added::Isotropic(_) => (None, None),
         Added::Shaped(shaped) => (Some(shaped.published.clone()), shaped.instead.clone()),
     };
-    Ok(Private { coefficients, sigma: prepared.sigma(), eta: prepared.eta, shape, precision, instead })
+    Ok(Private {
+        coefficients,
+        sigma: prepared.sigma(),
+        eta: prepared.eta,
+        shape,
+        precision,
+        instead,
+        units_hang_on_one: edge::columns(&prepared.fitted.loaded.rows, &prepared.fitted.units)?,
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
-from ._requests import amount, listed, secret
+from ._requests import amount, listed, ranges, secret
 
 
 #: a class that fewer records have is named by the model, and hardly anybody has it
@@ -38,6 +38,8 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         l2: float = 1e-3,
         fit_intercept: bool = True,
         scale: str = "standard",
+        bounds: Any = None,
+        clip_to_bounds: bool = False,
         balance: int = 0,
         label: str = "secret",
         random_state: Any = None,
@@ -52,6 +54,8 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.scale = scale
+        self.bounds = bounds
+        self.clip_to_bounds = clip_to_bounds
         self.balance = balance
         self.label = label
         self.random_state = random_state
@@ -62,9 +66,11 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         table.matrix(names, x)
         table.array("y", np.ascontiguousarray(y, dtype=np.float64))
         # η of at most 1 by default: nobody can tell a value of a record to better than its spread.
-        sd = {self._column(column, x.shape[1]): sd for column, sd in dict(self.target_sd or {}).items()}
+        width = x.shape[1]
+        sd = {self._column(column, width, "target_sd"): sd for column, sd in dict(self.target_sd or {}).items()}
         unsaid = self.sigma is None and self.target_eta is None and not sd
-        protect = [self._column(column, x.shape[1]) for column in listed(self.protect)]
+        protect = [self._column(column, width, "protect") for column in listed(self.protect)]
+        bounds = ranges(self.bounds, lambda column: self._column(column, width, "bounds"))
         noise = {
             "sigma": self.sigma, "target_eta": 1.0 if unsaid else self.target_eta, "statistic": self.statistic,
             "noise_shape": self.noise_shape, "protect": protect, "target_sd": sd, "shape_budget": self.shape_budget,
@@ -73,6 +79,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         request = {
             "roles": {"target": "y"}, "family": "softmax" if classes > 2 else self._model, "max_classes": max(classes, 2), "l2": self.l2, "intercept": self.fit_intercept,
             "scale": self.scale, "label_secret": secret(self.label), "two_class_coded": False,
+            "public": {"bounds": bounds, "clip_to_bounds": self.clip_to_bounds},
         }
         seed = None
         if self.random_state is not None:
@@ -97,8 +104,24 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         self.noise_ = None if shape is None else json.loads(shape)
         if result["instead"] is not None:
             warnings.warn(result["instead"], stacklevel=3)
+        if result["units_hang_on_one"]:
+            self._warn_of_units([self._name(name) for name in result["units_hang_on_one"]])
 
-    def _column(self, column: Any, count: int) -> str:
+    def _warn_of_units(self, columns: list[str]) -> None:
+        """Says where one record decides the unit of a column."""
+        shown = ", ".join(columns[:5]) + (f" and {len(columns) - 5} more" if len(columns) > 5 else "")
+        warnings.warn(
+            f"{type(self).__name__}: one record decides the unit of {shown}, which shows in noise_error_ and is not counted in eta_max_: who "
+            "knows the other records sees something of it. Give bounds that are public, such as "
+            f"bounds={{{columns[0]!r}: (low, high)}}, or do not publish the model", stacklevel=4)
+
+    def _name(self, column: str) -> str:
+        """The caller's name of a column, or its number."""
+        index = int(column[1:])
+        known = getattr(self, "feature_names_in_", None)
+        return str(index if known is None else known[index])
+
+    def _column(self, column: Any, count: int, option: str) -> str:
         """A column by its number, or by its name where the rows have names."""
         if isinstance(column, (int, np.integer)) and 0 <= column < count:
             return f"x{column}"
@@ -106,7 +129,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         if column in known:
             return f"x{known.index(column)}"
         expected = f"one of {known}" if known else f"the number of a column, 0 to {count - 1}"
-        raise ValueError(f"protect, target_sd: {column!r} is no column: expected {expected}")
+        raise ValueError(f"{option}: {column!r} is no column: expected {expected}")
 
     def summary(self) -> list[dict[str, Any]]:
         """Coefficients with the standard deviation of their noise, 95% intervals and p-values that account for it.
@@ -159,9 +182,11 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     these, ``target_sd`` says how close an estimate of a column may come, in its own units. ``noise_error_`` is the standard
     deviation of the noise on each coefficient, ``summary()`` has intervals and p-values with it, ``noise_`` its covariance.
     ``eta_max_`` that is no target was measured on the rows: it is for you alone, and no pickle holds it, for whoever knows the other
-    rows computes from it which values the last one can have. The units of columns were read off the rows too, which is not counted:
-    a record at their edge shows in ``noise_error_``, so a fitted model may be published, as it is pickled, only where that is no
-    secret. ``leakscope.release`` looks for such a record, and takes bounds that are public. ``balance`` reweights records first, in so many iterations at
+    rows computes from it which values the last one can have. ``bounds`` are ranges of columns that are public, such as
+    ``{"age": (0, 100)}``, by number or name; ``clip_to_bounds`` moves values outside to the nearest. Units of columns without them are
+    read off the rows, rounded: where one record decides a unit, which shows in ``noise_error_`` and is not counted, ``fit`` warns. With
+    bounds for every column nothing depends on the rows but the noisy coefficients and, where a target asks for it, which power of 2^¼
+    ``sigma_`` is. ``balance`` reweights records first, in so many iterations at
     most, until they leak about the same. Without ``random_state`` the noise comes from the
     system's generator; with one it can be repeated, and protects nobody.
 

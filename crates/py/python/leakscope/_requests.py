@@ -142,14 +142,21 @@ def public(options: Mapping[str, Any]) -> dict[str, Any]:
             raise OptionError(f"levels={str(levels)!r}: {e}: expected a mapping of columns to levels, or a JSON file of one") from e
     return {
         "schema": None if schema is None else dict(schema),
-        "bounds": [(name, _range(name, value)) for name, value in pairs("bounds", options["bounds"])],
+        "bounds": ranges(options["bounds"]),
         "levels": [(name, [level(v) for v in listed(values)]) for name, values in pairs("levels", levels)],
         "clip_to_bounds": options["clip_to_bounds"],
         "scales": list(options.get("scales", ())),
     }
 
 
-def _range(name: str, value: Any) -> Any:
+def ranges(bounds: Any, column: Callable[[Any], str] = str) -> list[tuple[str, Any]]:
+    """Ranges of columns, by the names that ``column`` gives them."""
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise OptionError(f"bounds={bounds!r}: expected a mapping of columns to ranges, such as {{'age': (0, 100)}}")
+    return [(column(name), _range(name, value)) for name, value in (bounds or {}).items()]
+
+
+def _range(name: Any, value: Any) -> Any:
     """A range as two numbers; dates and texts are read as the library reads them."""
     if isinstance(value, str):
         return _native.bounds(value)
