@@ -5,11 +5,11 @@ use crate::net::{CLIP, jax, peer, records};
 use leakscope_net::{
     Backend, Clip, Data, LayerSpec, Loss, NetSpec, Network, Result, Shape,
     engine::clipped_gradient,
-    leak::{Label, Measure, Plis, Probe, Spectral, Trace, measure},
+    leak::{Measure, Plis, Probe, Spectral, Trace, measure},
     preset::preset,
     random::{Generator, Purpose},
     text::Gpt2,
-    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
 };
 use std::time::Instant;
 
@@ -315,17 +315,8 @@ fn share(name: &str, spec: &NetSpec, backend: Backend, data: &Data<f32>, forward
 /// Plain descent by small steps.
 fn training(privacy: Option<Privacy>) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 1e-6,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 1.0 },
         privacy,
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
         seed: 1,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 1e-6, Sampling::Poisson { rate: 1.0 })
     }
 }

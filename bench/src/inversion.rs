@@ -3,13 +3,12 @@
 
 use leakscope_net::{
     Clip, Data, Loss, Network, Shape,
-    attack::informed::{Linear, Rest, train_many},
+    attack::informed::{Linear, Rest, Training, train_many},
     attack::inversion::{Inversion, invert},
     attack::sight::{Mechanism, gradients},
     preset::preset,
     quality::Range,
     random::{Generator, Purpose},
-    train::Optimizer,
 };
 use std::process::Command;
 use std::time::Instant;
@@ -75,14 +74,11 @@ fn many() -> Any<()> {
         inputs: d,
         outputs: 1,
         loss: Loss::BinaryCrossEntropy,
-        start: vec![0.01; d + 1],
-        trained: vec![true; d + 1],
-        optimizer: Optimizer::adam(),
-        learning_rate: 0.1,
-        weight_decay: 0.0,
-        clip: Clip::Gelu { bound: 10.0 },
-        sigma: 0.05,
-        steps: 5,
+        training: Training {
+            clip: Clip::Gelu { bound: 10.0 },
+            sigma: 0.05,
+            ..Training::new(vec![0.01; d + 1])
+        },
         shifts: vec![],
     };
     let clock = Instant::now();

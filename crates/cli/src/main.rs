@@ -9,8 +9,17 @@ macro_rules! note {
 }
 pub(crate) use note;
 
+/// The same of a sentence or more, laid out where a person reads it.
+macro_rules! tell {
+    ($($text:tt)*) => {
+        $crate::note!("{}", $crate::terminal::laid_out(format!($($text)*), &std::io::stderr()))
+    };
+}
+pub(crate) use tell;
+
 mod commands;
 mod progress;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -119,8 +119,8 @@ impl Display {
     pub(crate) fn remark(&self, text: &str) {
         match &self.bar {
             _ if self.quiet => {}
-            Some(bar) => bar.suspend(|| crate::note!("{text}")),
-            None => crate::note!("{text}"),
+            Some(bar) => bar.suspend(|| crate::tell!("{text}")),
+            None => crate::tell!("{text}"),
         }
     }
 
@@ -128,6 +128,16 @@ impl Display {
     pub(crate) fn note(&self, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_message(text());
+        }
+    }
+
+    /// The work is done: whoever watched sees the bar reach its end, and then what was found in its place.
+    pub(crate) fn done(self) {
+        // A run that was stopped ends well too, and goes on another time.
+        if let Some(bar) = self.bar.as_ref().filter(|_| !self.hooks.interrupted()) {
+            let whole = ProgressStyle::with_template("{prefix:>22} {bar:20} 100%  done in {elapsed}");
+            bar.set_style(whole.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.finish();
         }
     }
 

@@ -336,6 +336,43 @@ fn modules_use_one_another_one_way_only() {
     }
 }
 
+/// The orders of ARCHITECTURE.md: `figure ← document, words` as its steps from left to right, the modules of each.
+fn orders(text: &str) -> Vec<Vec<Vec<&str>>> {
+    let chains = text.split('`').skip(1).step_by(2).filter(|chain| chain.contains('←'));
+    chains
+        .map(|chain| chain.split('←').map(|step| step.split(',').map(str::trim).collect()).collect())
+        .collect()
+}
+
+#[test]
+fn modules_stand_in_the_order_that_architecture_gives() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
+    for krate in ["core", "net", "report", "leakscope"] {
+        let (_, rest) = text.split_once(&format!("Inside {krate}")).expect("every crate has an order");
+        let orders = orders(
+            rest.split("\n\n").next().unwrap_or_default().split(". Inside").next().unwrap_or_default(),
+        );
+        assert!(!orders.is_empty(), "{krate}: no order");
+        let arrows = module_arrows(&format!("crates/{krate}"));
+        for order in &orders {
+            let place = |module: &str| order.iter().position(|step| step.contains(&module));
+            for module in order.iter().flatten() {
+                let uses = arrows.get(*module);
+                assert!(
+                    uses.is_some() || arrows.values().any(|all| all.contains(*module)),
+                    "{krate}: `{module}` of ARCHITECTURE.md is no module"
+                );
+                for used in uses.into_iter().flatten() {
+                    assert!(
+                        place(used).is_none_or(|at| Some(at) <= place(module)),
+                        "{krate}: `{module}` uses `{used}`, which stands right of it in ARCHITECTURE.md"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_reader_of_modules_sees_every_kind_of_use() {
     assert_eq!(first_names("audit::{self, Request};"), ["audit"]);

@@ -155,7 +155,7 @@ fn a_name_that_is_none_is_answered_with_a_few() {
     }
     folder.write("genes.csv", &text);
     for (line, named) in [
-        ("balance genes.csv --target y --l2 1 --attribute zzz", "and 32 more"),
+        ("balance genes.csv --target y --l2 1 --attribute zzz", "and 32 more up to `gene_039`"),
         ("balance genes.csv --target y --l2 1 --attribute gene_3", "`gene_003`"),
         ("audit genes.csv --target y --l2 1 --unit weight=kg", "and 32 more"),
         ("audit genes.csv --target outcome_of_all", "and 33 more"),
@@ -270,4 +270,82 @@ fn a_balanced_release_that_cannot_be_counted_is_refused_at_once() {
     let said = &run.stderr;
     assert!(said.contains("--balance") && said.contains("columns"), "{said}");
     assert!(said.contains("release without --balance") && !folder.path("out").exists(), "{said}");
+}
+
+/// A test file that writes its classes with a full stop, as UCI's Adult does: the message says what they were meant for.
+#[test]
+fn a_level_that_is_nearly_another_is_named_with_it() {
+    let folder = Folder::new();
+    let rows = |stop: &str| {
+        let mut text = String::from("age,income\n");
+        for i in 0..80_u32 {
+            let class = if i * 37 % 11 > 5 { ">50K" } else { "<=50K" };
+            writeln!(text, "{},{class}{stop}", 20 + i * 7 % 50).unwrap();
+        }
+        text
+    };
+    folder.write("train.csv", rows(""));
+    folder.write("test.csv", rows("."));
+    let line = "audit train.csv --target income --model logistic --l2 0.1 --test test.csv";
+    let said = folder.run(line).expect(2).stderr;
+    assert!(said.contains("`<=50K.`") && said.contains("they have `<=50K`"), "{said}");
+    assert!(said.contains("in every row"), "{said}");
+}
+
+/// Advice about levels that one record decides ends where it says: with the count that is named nothing hangs on a record.
+#[test]
+fn the_count_that_a_warning_names_ends_it() {
+    let folder = Folder::new();
+    let mut random = Seeded::new(8);
+    let mut text = String::from("town,age,y\n");
+    for (town, n) in [("a", 220), ("b", 160), ("c", 10), ("d", 9), ("e", 1)] {
+        for _ in 0..n {
+            let z = random.normals(2);
+            writeln!(text, "{town},{:.2},{:.3}", 50.0 + 9.0 * z[0], z[0] + z[1]).unwrap();
+        }
+    }
+    folder.write("towns.csv", text);
+    let line = "audit towns.csv --target y --l2 0.1 --sigma 4 --json";
+    for before in ["", "--min-level-count 10"] {
+        let json = folder.run(&format!("{line} {before}")).expect(0).json();
+        assert_eq!(json["data"]["read_off"], serde_json::json!(["levels"]));
+        let warnings = json["warnings"].to_string();
+        let named = warnings.split("min_level_count = ").nth(1).expect(&warnings);
+        let count: String = named.chars().take_while(char::is_ascii_digit).collect();
+        assert!(warnings.contains("`town`"), "{warnings}");
+        let json = folder.run(&format!("{line} --min-level-count {count}")).expect(0).json();
+        assert!(json["data"].get("read_off").is_none(), "{count}: {}", json["data"]);
+        assert!(!json["warnings"].to_string().contains("One record decides"), "{}", json["warnings"]);
+    }
+}
+
+/// What a person reads in a terminal is laid out for it; behind a pipe a paragraph is a line.
+#[test]
+fn long_sentences_are_laid_out_in_a_terminal_alone() {
+    let folder = Folder::new();
+    folder.write("p.csv", folder.run("demo --table --rows 200 --seed 4").expect(0).stdout);
+    let line = "release p.csv --target dose --id patient --l2 0.1 --sigma 1 --out";
+    let longest = |text: &str| text.lines().map(|l| l.chars().count()).max().unwrap_or(0);
+    let piped = folder.run(&format!("{line} piped")).expect_released();
+    assert!(longest(&piped.stdout) > 200, "{}", piped.stdout);
+    // `script` of util-linux runs a command in a terminal.
+    let shell = format!("{} {line} shown", env!("CARGO_BIN_EXE_leakscope"));
+    let run = std::process::Command::new("script")
+        .args(["-qec", &shell, "/dev/null"])
+        .current_dir(folder.path(""))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(run.stdout).unwrap();
+    // The last that progress showed is its end.
+    let last = shown.rsplit_once("done in").expect(&shown).0;
+    assert!(last.ends_with("100%  ") && !shown.rsplit("done in").next().unwrap().contains("left"), "{shown}");
+    // What progress drew stands before what is left on a line.
+    let left =
+        |l: &str| l.trim_end_matches('\r').rsplit(['\r', '\u{1b}']).next().unwrap_or_default().to_owned();
+    let report: Vec<String> = shown.lines().map(left).skip_while(|l| !l.contains("Released")).collect();
+    let report = report.join("\n");
+    assert!(longest(&report) <= 84 && report.contains("What makes it"), "{report}");
+    let words = |text: &str| flat(text).replace(|c: char| !c.is_alphanumeric(), "");
+    assert!(words(&report).contains(&words("The folder private never leaves the house")), "{report}");
 }

@@ -361,3 +361,23 @@ fn bad_names_and_flags_are_errors() {
 fn edmunds_runs_on_made_up_data() {
     paper("edmunds");
 }
+
+/// The largest number of a run is that of one record: it stands between those of other pieces of the file, and is there for what is
+/// perturbed too.
+#[test]
+fn largest_numbers_stand_between_those_of_other_pieces() {
+    let out = leakscope(&["reproduce", "edmunds-table3.4", "--synthetic", "--json", "--quiet"]);
+    let document: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let rows = document["rows"].as_array().expect("rows");
+    let row = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    let ours = |name: &str| row(name)["ours"].as_f64().expect("a number");
+    for name in ["DPSGD", "Prune"] {
+        let of = |end: &str| ours(&format!("{name}: largest √dFIL, {end} of all pieces of the file"));
+        assert!(0.0 < of("lowest") && of("lowest") < of("highest"), "{name}");
+        let why = row(&format!("{name}: largest √dFIL"))["why"].as_str().expect("words");
+        assert!(why.contains("the number of one record"), "{why}");
+    }
+    for column in ["largest", "mean", "median"] {
+        assert!(ours(&format!("FIM, as in the thesis: {column} √dFIL")) > 0.0);
+    }
+}

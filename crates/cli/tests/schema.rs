@@ -34,6 +34,18 @@ fn a_draft_is_edited_and_used() {
     assert!(error.contains("`sex`") && error.contains("listed levels"), "{error}");
 }
 
+/// A column without a value is no number and no category: the draft leaves it out, and can be used once it is edited.
+#[test]
+fn a_draft_leaves_out_what_has_no_value() {
+    let folder = Folder::new();
+    let mut text = String::from("age,empty,y\n");
+    (0..40).for_each(|i| text += &format!("{},,{}\n", 20 + i * 7 % 50, i % 9));
+    folder.write("t.csv", text);
+    folder.run("schema t.csv --out schema.json").expect(0);
+    assert_eq!(folder.json("schema.json")["columns"][1]["kind"], "ignored");
+    folder.run("audit t.csv --target y --l2 0.1 --schema schema.json").expect(0);
+}
+
 #[test]
 fn bounds_levels_and_bad_ones() {
     let folder = Folder::new();

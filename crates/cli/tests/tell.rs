@@ -238,6 +238,16 @@ fn enough_noise_is_green_and_the_threshold_is_the_users() {
     let line = "audit patients.csv --target dose --id patient --drop high,count,w,enzyme_inducer --l2 0.01 --sigma 30";
     let calm = folder.run(line).expect(0).stdout;
     assert!(calm.contains("PROTECTED AT THIS NOISE"), "{calm}");
+    // Values that were named decide only where they are as far apart as records differ.
+    let far = folder.run(&format!("{line} --tell age=30,65")).expect(0).stdout;
+    assert!(far.contains("PROTECTED AT THIS NOISE"), "{far}");
+    let near = folder.run(&format!("{line} --tell age=40,41")).expect(0).stdout;
+    let near = near.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(near.contains("NOT SHOWN TO BE PROTECTED"), "{near}");
+    assert!(
+        near.contains("The values that were named are nearer to one another than records differ"),
+        "{near}"
+    );
     let audit = folder.run(&format!("{line} --json")).expect(0).json();
     // Of a category any two levels, and all of them.
     let race = told(&audit, "race");

@@ -345,8 +345,7 @@ impl Options {
 
     fn check(&self, start: &Start, classes: bool) -> Result<()> {
         if let Some(&value) = start.weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
-            let expected = "positive weights: leave rows of weight zero out before balancing";
-            return Err(Error::OutOfRange { subject: "a weight", value, expected });
+            return Err(Error::Weight { value });
         }
         if let Some((low, high)) = self.clamp
             && !(low >= 0.0 && high.is_finite() && low < high)

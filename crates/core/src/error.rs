@@ -17,6 +17,33 @@ pub enum Error {
         /// What it should have been, in words.
         expected: &'static str,
     },
+    /// A number that the caller chooses is outside its range.
+    #[error("{setting} is {}: expected {expected}", shown(*value))]
+    Setting {
+        /// Which one: whoever asks people knows under what name.
+        setting: Setting,
+        /// What it was.
+        value: f64,
+        /// What it should have been, in words.
+        expected: &'static str,
+    },
+    /// A weight is zero, negative or no number where weights are made of one another.
+    #[error("a weight is {}: expected positive weights: leave rows of weight zero out before balancing", shown(*value))]
+    Weight {
+        /// What it was.
+        value: f64,
+    },
+    /// A shape of noise from the data has too many coefficients for what it gives away to be counted.
+    #[error(
+        "a shape from the data has {coefficients} coefficients: expected at most {most}: take isotropic noise or a shape from a \
+         public table"
+    )]
+    ShapeTooLarge {
+        /// How many it has.
+        coefficients: usize,
+        /// The most that are counted.
+        most: usize,
+    },
     /// Two things that must agree in size do not.
     #[error("{subject} has length {actual}, expected {expected}")]
     Shape {
@@ -125,6 +152,67 @@ pub enum Error {
     /// The source of the rows failed: its own message, passed through.
     #[error("{0}")]
     Source(String),
+}
+
+/// A number that the caller chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Setting {
+    /// Standard deviation of Gaussian noise.
+    #[error("sigma")]
+    Sigma,
+    /// Scale b of Laplace noise.
+    #[error("scale")]
+    LaplaceScale,
+    /// Number of values of a randomised response.
+    #[error("categories")]
+    Categories,
+    /// Probability with which a randomised response answers at random.
+    #[error("noise")]
+    ResponseNoise,
+    /// Probability of each record to take part in a step.
+    #[error("sampling rate")]
+    Rate,
+    /// Number of steps.
+    #[error("steps")]
+    Steps,
+    /// ε.
+    #[error("epsilon")]
+    Epsilon,
+    /// δ.
+    #[error("delta")]
+    Delta,
+    /// Rényi order α.
+    #[error("alpha")]
+    Alpha,
+    /// Number of values that a secret may have.
+    #[error("candidates")]
+    Candidates,
+    /// Noise vectors that an attack is played with.
+    #[error("trials")]
+    Trials,
+    /// Power of a Tweedie model.
+    #[error("the power")]
+    Power,
+    /// Threshold of Huber's loss.
+    #[error("the threshold")]
+    Threshold,
+}
+
+impl Setting {
+    /// Refuses a value that is not `ok`.
+    pub(crate) fn in_range(self, value: f64, ok: bool, expected: &'static str) -> Result<()> {
+        if ok { Ok(()) } else { Err(Error::Setting { setting: self, value, expected }) }
+    }
+
+    /// Refuses a value that is not positive, or infinite.
+    pub(crate) fn positive(self, value: f64) -> Result<()> {
+        self.in_range(value, value > 0.0 && value.is_finite(), "a positive number")
+    }
+
+    /// Refuses a value that is no probability, or zero.
+    pub(crate) fn probability(self, value: f64) -> Result<()> {
+        self.in_range(value, value > 0.0 && value <= 1.0, "a probability above 0, at most 1")
+    }
 }
 
 /// What is wrong with bytes.

@@ -21,8 +21,8 @@
 //! | [`release`] | the noise itself, exact on a grid | `P(k) ∝ e^{−k²/2s²}` |
 //! | [`random`] | generators that callers hand in | |
 //!
-//! Arrows run one way: `error, special, linalg, claim ← rows ← pass ← num, glm ← fisher ← measure, balance, attack` and
-//! `special, claim ← dp ← bound`.
+//! Arrows run one way: `error, claim, special, linalg ← rows ← pass ← num, glm ← units ← fisher ← measure, tell, balance, attack`
+//! and `special, claim, num ← dp ← bound`.
 
 pub mod attack;
 pub mod balance;

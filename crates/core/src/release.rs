@@ -11,6 +11,7 @@
 //! its measurements are made to compose inside that framework. What a release needs of it are the hundred lines below,
 //! which 128-bit integers carry exactly and which the tests hold against exact probabilities.
 
+use crate::error::Setting;
 use crate::random::Bits;
 use crate::{Error, Result};
 
@@ -30,11 +31,11 @@ impl Grid {
     /// The grid for noise of standard deviation `sigma`.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a σ that is not positive or so small or large that the grid leaves the numbers.
+    /// [`Error::Setting`] for a σ that is not positive or so small or large that the grid leaves the numbers.
     pub fn new(sigma: f64) -> Result<Self> {
         let expected = "a positive number between 1e-280 and 1e280";
         if !(sigma > 1e-280 && sigma < 1e280) {
-            return Err(Error::OutOfRange { subject: "sigma", value: sigma, expected });
+            return Err(Error::Setting { setting: Setting::Sigma, value: sigma, expected });
         }
         // g = 2^k with 2²⁰ ≤ σ/g < 2²¹; division by a power of two is exact.
         let mut step = 2_f64.powi((sigma / STEPS).log2().floor() as i32);

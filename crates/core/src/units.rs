@@ -20,6 +20,7 @@ mod softmax;
 
 pub use softmax::SoftmaxInUnits;
 
+use crate::error::Setting;
 use crate::glm::{Fit, Penalty};
 use crate::linalg::{matmul, matmul_by_transposed, mirror_lower};
 use crate::rows::{Alteration, Altered, Rows};
@@ -97,11 +98,11 @@ const QUARTERS: [f64; 5] = [1.0, 1.189_207_115_002_721, std::f64::consts::SQRT_2
 /// solved for a target from the data, gives away the record that attains the maximum.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a σ that is not a positive number of ordinary size.
+/// [`Error::Setting`] for a σ that is not a positive number of ordinary size.
 pub fn public_sigma(sigma: f64) -> Result<f64> {
     if !(sigma > 1e-280 && sigma < 1e280) {
         let expected = "a positive number between 1e-280 and 1e280";
-        return Err(Error::OutOfRange { subject: "sigma", value: sigma, expected });
+        return Err(Error::Setting { setting: Setting::Sigma, value: sigma, expected });
     }
     let mut octave = 2_f64.powi(sigma.log2().floor() as i32);
     if octave > sigma {

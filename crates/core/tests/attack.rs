@@ -9,6 +9,7 @@ use dense::{Dense, Draws, families, label, place};
 use leakscope_core::Error;
 use leakscope_core::attack::{Attack, Options, Secret, attack, candidate_models};
 use leakscope_core::bound::{Channel, Encodings, Prior, RecordBounds, bounds};
+use leakscope_core::error::Setting;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Fit, fit};
 use leakscope_core::random::Seeded;
@@ -498,7 +499,7 @@ fn nonsense_is_refused() {
     let run = |o: &Options, s: &Secret, parts: &[u8]| attack(&data.rows(9), &best, s, o, parts);
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let o = Options { sigmas: vec![sigma], ..options.clone() };
-        assert!(matches!(run(&o, &secret, &[]), Err(Error::OutOfRange { subject: "sigma", .. })));
+        assert!(matches!(run(&o, &secret, &[]), Err(Error::Setting { setting: Setting::Sigma, .. })));
     }
     assert!(run(&Options { trials: 0, ..options.clone() }, &secret, &[]).is_err());
     let other = Options { shape: Some(Noise::isotropic(1.0, 3).unwrap()), ..options.clone() };

@@ -11,6 +11,7 @@ mod tolerance;
 use dense::{Dense, basis_matrix, beside, inverse, spectral_norm, squared, sum_to_zero};
 use faer::Mat;
 use leakscope_core::Error;
+use leakscope_core::error::Setting;
 use leakscope_core::fisher::{Directions, Geometry, Records, Release, SetSums};
 use leakscope_core::glm::{Family, evaluate};
 use leakscope_core::linalg::dot;
@@ -513,7 +514,7 @@ fn bad_releases_and_directions_are_refused() {
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let release = Release { sigma, releases: 1, label_secret: true };
         let error = Geometry::new(&fit, &[], release).unwrap_err();
-        assert!(matches!(error, Error::OutOfRange { subject: "sigma", .. }), "{error}");
+        assert!(matches!(error, Error::Setting { setting: Setting::Sigma, .. }), "{error}");
     }
     let release = Release { sigma: 1.0, releases: 0, label_secret: true };
     assert!(matches!(Geometry::new(&fit, &[], release), Err(Error::OutOfRange { subject: "releases", .. })));

@@ -344,7 +344,7 @@ fn sigma_comes_from_a_grid_that_does_not_follow_the_data() {
         }
     }
     for sigma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(public_sigma(sigma), Err(Error::OutOfRange { .. })));
+        assert!(matches!(public_sigma(sigma), Err(Error::Setting { .. })));
     }
     assert_eq!(public_scale(13.0), 16.0);
     assert_eq!(public_scale(11.0), 8.0);

@@ -2,7 +2,7 @@
 
 use crate::spelling::{Spelling, spell};
 use leakscope_core::Error as CoreError;
-use leakscope_core::error::shown;
+use leakscope_core::error::{Setting, shown};
 use leakscope_table::{Encoding, Error as TableError};
 use std::path::PathBuf;
 
@@ -101,33 +101,34 @@ impl From<CoreError> for Failure {
                  with ⟨scale=standard⟩",
                 shown(value)
             )),
-            CoreError::OutOfRange { subject, value, expected } => match option_of(subject) {
-                Some(name) => Self::option(name, format!("{}: expected {expected}", shown(value))),
-                None => Self::Message(CoreError::OutOfRange { subject, value, expected }.to_string()),
-            },
+            CoreError::Setting { setting, value, expected } => {
+                Self::option(option_of(setting), format!("{}: expected {expected}", shown(value)))
+            }
+            CoreError::Weight { .. } => {
+                Self::option("weights", "balancing needs positive weights: leave rows of weight zero out")
+            }
             other => Self::Message(other.to_string()),
         }
     }
 }
 
-/// The option of a quantity that core names in words.
-fn option_of(quantity: &str) -> Option<&'static str> {
-    Some(match quantity {
-        "sigma" => "sigma",
-        "the power" => "power",
-        "the threshold" => "huber_threshold",
-        "sampling rate" => "rate",
-        "scale" => "laplace",
-        "noise" => "noise",
-        "categories" => "randomised_response",
-        "steps" => "steps",
-        "delta" => "delta",
-        "epsilon" => "epsilon",
-        "candidates" => "candidates",
-        "alpha" | "Rényi order alpha" => "alpha",
-        "trials" => "trials",
-        _ => return None,
-    })
+/// The option by which a number reaches core.
+fn option_of(setting: Setting) -> &'static str {
+    match setting {
+        Setting::Sigma => "sigma",
+        Setting::LaplaceScale => "laplace",
+        Setting::Categories => "randomised_response",
+        Setting::ResponseNoise => "noise",
+        Setting::Rate => "rate",
+        Setting::Steps => "steps",
+        Setting::Epsilon => "epsilon",
+        Setting::Delta => "delta",
+        Setting::Alpha => "alpha",
+        Setting::Candidates => "candidates",
+        Setting::Trials => "trials",
+        Setting::Power => "power",
+        Setting::Threshold => "huber_threshold",
+    }
 }
 
 /// A failure of the fit in words: core speaks of column numbers, users of names and flags.

@@ -5,7 +5,7 @@ use crate::output::{Folder, Pending, Results, write_tables};
 use crate::release::ledger;
 use leakscope_report::balance::BalancedModel;
 use leakscope_report::explore::Beside;
-use leakscope_report::{Attack, Audit, Balance, Release, page_with};
+use leakscope_report::{Attack, Audit, Balance, PageKind, Release, page_with};
 use leakscope_table::{ReadOptions, RecordsFormat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +49,11 @@ pub fn audit(
     write_tables(&folder, &mut pending, tables)?;
     let audit = &Audit { tables: pending.table_names(), ..audit.clone() };
     let records = crate::audit::explore::in_memory(audit, tables);
-    folder.page(&mut pending, "audit", &page_with(audit, &Beside { records, ..Beside::default() }))?;
+    folder.page(
+        &mut pending,
+        PageKind::Audit,
+        &page_with(audit, &Beside { records, ..Beside::default() }),
+    )?;
     folder.text(&mut pending, "audit.json", &leakscope_report::json(audit))?;
     folder.publish(pending)
 }
@@ -87,7 +91,7 @@ pub fn balance(
 
 /// What a balancing leaves besides its weights, still under temporary names.
 pub fn balance_texts(folder: &Folder, pending: &mut Pending, balance: &Balance) -> Result<()> {
-    folder.page(pending, "balance", &leakscope_report::balance_page(balance))?;
+    folder.page(pending, PageKind::Balance, &leakscope_report::balance_page(balance))?;
     folder.text(pending, "balance.json", &leakscope_report::owners_document(balance))?;
     let model = BalancedModel { coefficients: balance.coefficients.clone() };
     folder.text(pending, "model.json", &leakscope_report::owners_document(&model))
@@ -104,7 +108,7 @@ pub fn attack(attack: &Attack, out: &Path) -> Result<Vec<PathBuf>> {
 
 /// What attacks leave, still under temporary names.
 pub fn attack_texts(folder: &Folder, pending: &mut Pending, attack: &Attack) -> Result<()> {
-    folder.page(pending, "attack", &leakscope_report::attack_page(attack))?;
+    folder.page(pending, PageKind::Attack, &leakscope_report::attack_page(attack))?;
     folder.text(pending, "attack.json", &leakscope_report::owners_document(attack))
 }
 
@@ -118,18 +122,13 @@ pub fn release(statement: &Release, out: &Path) -> Result<Vec<PathBuf>> {
     folder.publish(pending)
 }
 
-/// Writes a document, and its page where it has one.
-pub fn answer(out: &Path, name: &str, document: &str, page: Option<&str>) -> Result<Vec<PathBuf>> {
+/// Writes a document under the name of its kind, and its page where it has one.
+pub fn answer(out: &Path, kind: PageKind, document: &str, page: Option<&str>) -> Result<Vec<PathBuf>> {
     let folder = Folder::open(out, RecordsFormat::Parquet)?;
     let mut pending = Pending::default();
     if let Some(page) = page {
-        folder.page(&mut pending, stem(name), page)?;
+        folder.page(&mut pending, kind, page)?;
     }
-    folder.text(&mut pending, name, document)?;
+    folder.text(&mut pending, &format!("{}.json", kind.stem()), document)?;
     folder.publish(pending)
-}
-
-/// The name of a document without its ending.
-fn stem(name: &str) -> &str {
-    name.strip_suffix(".json").unwrap_or(name)
 }

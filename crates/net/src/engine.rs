@@ -230,11 +230,11 @@ fn lanes<T: Real>(net: &Network<T>) -> usize {
 }
 
 /// Records that one array of parameters sums up, and how many of them at a time: even shares, so that no thread waits long for
-/// the last. A GPU has one queue, which is fullest with as many at a time as fit, and one sum.
+/// the last. A GPU has one queue, which is fullest with even shares as large as fit, and one sum.
 fn cut<T: Real>(net: &Network<T>, n: usize, length: usize) -> (usize, usize) {
     let most = net.records_at_a_time(length);
     match net.backend() {
-        Backend::Cuda(_) => (n.max(1), most),
+        Backend::Cuda(_) => (n.max(1), n.div_ceil(n.div_ceil(most).max(1)).max(1)),
         Backend::Cpu => {
             // shares of less than half as many as go at a time would make slow products
             let lane = n.div_ceil(lanes(net).min(n.div_ceil(most.div_ceil(2)).max(1))).max(1);

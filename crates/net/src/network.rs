@@ -443,7 +443,8 @@ impl<T: Real> Network<T> {
             (Op::Layer(l), Backend::Cuda(_)) => l.far_footprint(length),
             (Op::Join(j), _) => j.footprint(length),
         };
-        let footprint = self.nodes.iter().map(each).sum::<usize>().max(1);
+        let footprints = || self.nodes.iter().map(each);
+        let footprint = footprints().sum::<usize>().max(1);
         match self.backend {
             Backend::Cpu => {
                 // of a large language model even four would take more memory than its parameters
@@ -453,12 +454,14 @@ impl<T: Real> Network<T> {
             // a GPU wants much at a time; what it holds, tangents included, must fit
             Backend::Cuda(card) => {
                 const MANY: usize = 8192;
-                let values = |memory: usize| (memory / (8 * T::BYTES)).min(cuda::MOST_VALUES);
+                // no buffer is larger than what its node keeps
+                let counted = cuda::MOST_VALUES / footprints().max().unwrap_or(1).max(1);
+                let fit = |memory: usize| (memory / (8 * T::BYTES) / footprint).min(counted);
                 // asking for free memory takes longer than many a kernel
-                if values(card.total_memory() / 8) / footprint >= MANY {
+                if fit(card.total_memory() / 8) >= MANY {
                     return MANY;
                 }
-                (values(card.free_memory()) / footprint).clamp(1, MANY)
+                fit(card.free_memory()).clamp(1, MANY)
             }
         }
     }

@@ -23,29 +23,6 @@ pub enum Optimizer {
     },
 }
 
-impl std::fmt::Display for Optimizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Sgd { momentum } => write!(f, "SGD with momentum {momentum}"),
-            Self::Adam { .. } => f.write_str("Adam"),
-        }
-    }
-}
-
-/// The rule of a name, as documents have it; Adam has its usual constants.
-impl std::str::FromStr for Optimizer {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let momentum = text.strip_prefix("SGD with momentum ").and_then(|m| m.parse().ok());
-        match (momentum, text) {
-            (Some(momentum), _) => Ok(Self::Sgd { momentum }),
-            (None, "Adam") => Ok(Self::adam()),
-            (None, _) => Err(format!("the run’s optimiser, {text}, is not known here")),
-        }
-    }
-}
-
 impl Optimizer {
     /// Adam with its usual constants.
     pub fn adam() -> Self {

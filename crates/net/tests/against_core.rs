@@ -16,7 +16,7 @@ use leakscope_net::{
     engine::clipped_gradient,
     leak::{Label, Measure, Plis, Spectral, Trace, measure},
     random::{Generator, Purpose},
-    train::{Optimizer, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Sampling, TrainConfig, Trainer},
 };
 
 const N: usize = 60;
@@ -129,18 +129,13 @@ fn training_in_the_open_ends_at_the_minimiser_of_core() {
         let b = both(loss, true);
         let best = fit(&b.rows, b.family, b.penalty).unwrap();
         let config = TrainConfig {
-            optimizer: Optimizer::Sgd { momentum: 0.9 },
-            learning_rate: if loss == Loss::SquaredError { 0.1 } else { 0.8 },
-            weight_decay: 0.0,
-            sampling: Sampling::Shuffle { batch: N },
-            privacy: None,
-            tracking: Tracking::Off,
-            label: Label::Public,
-            delta: 1e-5,
             seed: 1,
             randomness: leakscope_net::train::Randomness::default(),
-            divisor: None,
-            filter: None,
+            ..TrainConfig::open(
+                Optimizer::Sgd { momentum: 0.9 },
+                if loss == Loss::SquaredError { 0.1 } else { 0.8 },
+                Sampling::Shuffle { batch: N },
+            )
         };
         let mut run = Trainer::new(Network::new(b.spec.clone(), 3).unwrap(), &b.data, config).unwrap();
         for _ in 0..1500 {

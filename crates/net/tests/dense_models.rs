@@ -5,10 +5,9 @@
 use leakscope_net::{
     Clip, Data, LayerSpec, Loss, NetSpec, Network, Shape,
     attack::informed::{Dense, Examples, Rest, by_label, by_ridge, projected},
-    leak::Label,
     preset::{mlp, preset},
     random::{Generator, Purpose},
-    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer},
 };
 
 fn records(n: usize, d: usize, k: usize, seed: u64) -> Rest {
@@ -25,25 +24,23 @@ fn alone(model: &Dense, spec: &NetSpec, rest: &Rest, targets: &Rest, j: usize) -
     let x = [&rest.x[..], &targets.x[j * d..][..d]].concat();
     let y = [&rest.y[..], &targets.y[j * k..][..k]].concat();
     let data = Data::new(Shape::Vector([d]), x, k, y).unwrap();
-    let mut net = Network::with_parameters(spec.clone(), &model.start).unwrap();
-    net.freeze(&model.trained.iter().map(|t| !t).collect::<Vec<bool>>()).unwrap();
+    let mut net = Network::with_parameters(spec.clone(), &model.training.start).unwrap();
+    net.freeze(&model.training.trained.iter().map(|t| !t).collect::<Vec<bool>>()).unwrap();
     let config = TrainConfig {
-        optimizer: model.optimizer,
-        learning_rate: model.learning_rate,
-        weight_decay: model.weight_decay,
-        sampling: Sampling::Poisson { rate: 1.0 },
+        weight_decay: model.training.weight_decay,
         // noise that does not show, so that gradients are clipped
-        privacy: (model.clip != Clip::None).then_some(Privacy { clip: model.clip, sigma: 1e-18 }),
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
+        privacy: (model.training.clip != Clip::None)
+            .then_some(Privacy { clip: model.training.clip, sigma: 1e-18 }),
         seed: 1,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(
+            model.training.optimizer,
+            model.training.learning_rate,
+            Sampling::Poisson { rate: 1.0 },
+        )
     };
     let mut trainer = Trainer::new(net, &data, config).unwrap();
-    (0..model.steps).for_each(|_| {
+    (0..model.training.steps).for_each(|_| {
         trainer.step().unwrap();
     });
     trainer.into_network().parameters().unwrap()
@@ -67,9 +64,10 @@ fn shadows_are_the_models_of_the_trainer() {
         let spec = mlp(Shape::Vector([d]), hidden, &activation, k, loss);
         let start = Network::<f64>::new(spec.clone(), 7).unwrap().parameters().unwrap();
         let mut model = Dense::new(&spec, start).unwrap();
-        (model.optimizer, model.clip, model.weight_decay) = (optimizer, clip, 0.01);
+        (model.training.optimizer, model.training.clip, model.training.weight_decay) =
+            (optimizer, clip, 0.01);
         if frozen {
-            model.trained.iter_mut().enumerate().for_each(|(i, t)| *t = i % 3 != 1);
+            model.training.trained.iter_mut().enumerate().for_each(|(i, t)| *t = i % 3 != 1);
         }
         let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
         let actual = model.train_many(&rest, &targets, 3, &|_| true).unwrap();
@@ -79,7 +77,7 @@ fn shadows_are_the_models_of_the_trainer() {
             let one = alone(&model, &spec, &rest, &targets, j);
             for (i, (a, b)) in actual[j * p..][..p].iter().zip(&one).enumerate() {
                 assert!((a - b).abs() < 1e-10, "{hidden:?} {activation:?} {j} {i}: {a} {b}");
-                assert!(model.trained[i] || *a == model.start[i]);
+                assert!(model.training.trained[i] || *a == model.training.start[i]);
             }
         }
     }
@@ -90,7 +88,7 @@ fn noise_is_every_models_own() {
     let spec = mlp(Shape::Vector([4]), &[3], &LayerSpec::Tanh, 1, Loss::BinaryCrossEntropy);
     let start = Network::<f64>::new(spec.clone(), 7).unwrap().parameters().unwrap();
     let mut model = Dense::new(&spec, start).unwrap();
-    (model.clip, model.sigma) = (Clip::Hard { bound: 1.0 }, 0.5);
+    (model.training.clip, model.training.sigma) = (Clip::Hard { bound: 1.0 }, 0.5);
     let (rest, one) = (records(9, 4, 1, 1), records(1, 4, 1, 2));
     let twice = Rest { x: one.x.repeat(2), y: one.y.repeat(2) };
     let actual = model.train_many(&rest, &twice, 3, &|_| true).unwrap();
@@ -101,7 +99,7 @@ fn noise_is_every_models_own() {
     let bad = Rest { x: vec![f64::NAN; 4], y: vec![1.0] };
     assert!(model.train_many(&rest, &bad, 3, &|_| true).is_err());
     assert!(model.train_many(&Rest { x: vec![], y: vec![] }, &one, 3, &|_| true).is_err());
-    model.sigma = f64::NAN;
+    model.training.sigma = f64::NAN;
     assert!(model.train_many(&rest, &one, 3, &|_| true).is_err());
 }
 
@@ -133,8 +131,9 @@ fn the_last_record_is_learned_from_projections() {
     let (rest, all) = (records(n, d, 1, 1), records(learn + targets, d, 1, 2));
     let error = |sigma: f64| {
         let mut model = Dense::new(&spec, start.clone()).unwrap();
-        (model.optimizer, model.learning_rate, model.steps) = (Optimizer::Sgd { momentum: 0.0 }, 1.0, 2);
-        (model.clip, model.sigma) = (Clip::Gelu { bound: 1.0 }, sigma);
+        (model.training.optimizer, model.training.learning_rate, model.training.steps) =
+            (Optimizer::Sgd { momentum: 0.0 }, 1.0, 2);
+        (model.training.clip, model.training.sigma) = (Clip::Gelu { bound: 1.0 }, sigma);
         let theta = model.train_many(&rest, &all, 3, &|_| true).unwrap();
         let p = model.parameters();
         let part = |from: usize, count: usize| Examples {

@@ -6,9 +6,9 @@
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::{clipped_gradient, gradient, losses},
-    leak::{Label, Measure, Plis, Trace, measure},
+    leak::{Measure, Plis, Trace, measure},
     text::{LanguageModel, Trained, Tuned},
-    train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Filter, Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
 };
 use std::path::{Path, PathBuf};
 
@@ -46,19 +46,11 @@ fn close(a: &[f64], b: &[f64], tolerance: f64) {
 
 fn config(clip: f64, units: f64) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 0.5,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 1.0 },
         // no number of double precision is as small as this noise beside a parameter
         privacy: Some(Privacy { clip: Clip::Hard { bound: clip }, sigma: 1e-200 }),
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
         seed: 3,
-        randomness: Randomness::System,
         divisor: Some(units),
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.5, Sampling::Poisson { rate: 1.0 })
     }
 }
 

@@ -6,7 +6,7 @@ use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
     io::Tensors,
-    leak::{Label, Measure, Plis, Spectral, Trace, measure},
+    leak::{Measure, Plis, Spectral, Trace, measure},
     random::{Generator, Purpose},
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
@@ -114,18 +114,12 @@ fn frozen_parameters_stay_and_travel_with_the_weights() {
     net.freeze(&frozen).unwrap();
     let start = net.parameters().unwrap();
     let config = TrainConfig {
-        optimizer: Optimizer::adam(),
-        learning_rate: 0.01,
         weight_decay: 0.1,
-        sampling: Sampling::Poisson { rate: 0.2 },
         privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 1.0 }),
         tracking: Tracking::Drawn { probes: 2 },
-        label: Label::Public,
-        delta: 1e-5,
         seed: 1,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::adam(), 0.01, Sampling::Poisson { rate: 0.2 })
     };
     let mut run = Trainer::new(net, &data, config.clone()).unwrap();
     for _ in 0..3 {

@@ -266,18 +266,12 @@ fn records_in_pieces_give_the_digits_of_resident_ones() {
 
 fn config(optimizer: Optimizer, privacy: Option<Privacy>) -> TrainConfig {
     TrainConfig {
-        optimizer,
-        learning_rate: 0.05,
         weight_decay: 1e-3,
-        sampling: Sampling::Poisson { rate: 0.4 },
         privacy,
-        tracking: Tracking::Off,
         label: leakscope_net::leak::Label::Public,
-        delta: 1e-5,
         seed: 9,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(optimizer, 0.05, Sampling::Poisson { rate: 0.4 })
     }
 }
 

@@ -221,18 +221,12 @@ fn layers_that_cannot_be_are_refused_with_their_reason() {
 
 fn private(seed: u64) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 0.1,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 0.5 },
         privacy: Some(Privacy { clip: Clip::Gelu { bound: 1.0 }, sigma: 1.0 }),
         tracking: Tracking::Drawn { probes: 2 },
         label: leakscope_net::leak::Label::Public,
-        delta: 1e-5,
         seed,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.1, Sampling::Poisson { rate: 0.5 })
     }
 }
 

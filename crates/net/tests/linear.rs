@@ -121,7 +121,7 @@ fn one_linear_layer_equals_the_dense_formulas() {
 #[test]
 fn informative_features_of_a_private_regression_stand_out() {
     use leakscope_net::train::{
-        Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, account, sigma_for,
+        Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer, account, sigma_for,
     };
     let (n, d) = (2000, 15);
     let informative = [2, 6, 9];
@@ -137,18 +137,11 @@ fn informative_features_of_a_private_regression_stand_out() {
     let (clip, sampling, steps) = (Clip::Gelu { bound: 5.0 }, Sampling::Poisson { rate: 0.25 }, 20);
     let privacy = Privacy { clip, sigma: sigma_for(0.2, 1e-3, clip, sampling, steps, n).unwrap() };
     let config = TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 0.3,
-        weight_decay: 0.0,
-        sampling,
         privacy: Some(privacy),
-        tracking: Tracking::Off,
-        label: Label::Public,
         delta: 1e-3,
         seed: 2,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.3, sampling)
     };
     let mut run = Trainer::new(Network::<f64>::new(spec, 1).unwrap(), &data, config.clone()).unwrap();
     for _ in 0..steps {

@@ -6,7 +6,6 @@
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
-    leak::Label,
     random::{Generator, Purpose},
     renyi,
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
@@ -43,18 +42,13 @@ fn network() -> Network<f64> {
 
 fn config(seed: u64) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 0.3,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 1.0 },
         privacy: Some(Privacy { clip: CLIP, sigma: SIGMA }),
         tracking: Tracking::Every { probes: 2 },
-        label: Label::Public,
         delta: DELTA,
         seed,
         randomness: Randomness::SeededNotPrivate,
         divisor: Some(RECORDS as f64),
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.3, Sampling::Poisson { rate: 1.0 })
     }
 }
 

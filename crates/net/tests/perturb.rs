@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
+mod perturbed;
+
+use perturbed::{D, K, data, gradient, network};
+
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
@@ -12,35 +16,8 @@ use leakscope_net::{
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
-const SIDE: usize = 4;
-const D: usize = SIDE * SIDE;
-const K: usize = 3;
-
-/// A convolution and a dense layer, a third of the parameters frozen on their own.
-fn network() -> Network<f64> {
-    let layers = vec![L::conv(3, 2, 1, 0), L::Tanh, L::Flatten, L::dense(5), L::Gelu, L::dense(K)];
-    let spec = NetSpec::sequential(Shape::Image([SIDE, SIDE, 1]), layers, Loss::SoftmaxCrossEntropy);
-    let mut net = Network::new(spec, 3).unwrap();
-    let mut rng = Generator::new(2, Purpose::Other, 3);
-    let frozen: Vec<bool> = (0..net.parameter_count()).map(|_| rng.uniform() < 0.33).collect();
-    net.freeze(&frozen).unwrap();
-    net
-}
-
-/// Records with labels inside the simplex, so that they can be moved.
-fn data(n: usize, seed: u64) -> Data<f64> {
-    let mut rng = Generator::new(seed, Purpose::Other, 0);
-    let x = (0..n * D).map(|_| rng.normal()).collect();
-    let y = (0..n).flat_map(|i| [[0.2, 0.5, 0.3], [0.7, 0.1, 0.2], [0.1, 0.3, 0.6]][i % 3]).collect();
-    Data::new(Shape::Image([SIDE, SIDE, 1]), x, K, y).unwrap()
-}
-
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-fn gradient(net: &Network<f64>, data: &Data<f64>, i: usize) -> Vec<f64> {
-    clipped_gradient(net, data, &[i], Clip::None).unwrap().sum
 }
 
 /// `clip(g + c)`, by its definition.
@@ -129,18 +106,12 @@ fn measures_are_those_of_the_perturbed_gradient() {
 
 fn config(rate: f64, sigma: f64, probes: usize) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 1.0,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate },
         privacy: Some(Privacy { clip: Clip::Gelu { bound: 1.0 }, sigma }),
         tracking: Tracking::Every { probes },
-        label: Label::Public,
-        delta: 1e-5,
         seed: 4,
         randomness: Randomness::SeededNotPrivate,
         divisor: Some(1.0),
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 1.0, Sampling::Poisson { rate })
     }
 }
 

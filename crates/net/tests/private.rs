@@ -4,24 +4,14 @@
 
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
-    leak::Label,
     train::{Filter, Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
 
 fn config(sigma: f64) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.0 },
-        learning_rate: 1.0,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 1.0 },
         privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma }),
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
         seed: 3,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 1.0, Sampling::Poisson { rate: 1.0 })
     }
 }
 

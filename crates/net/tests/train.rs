@@ -6,7 +6,7 @@ use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::evaluate,
-    leak::{Label, Measure, Plis, Trace, measure},
+    leak::{Measure, Plis, Trace, measure},
     poisson,
     random::{Generator, Purpose},
     renyi,
@@ -32,18 +32,11 @@ fn net(seed: u64) -> Network<f32> {
 
 fn private() -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: 0.9 },
-        learning_rate: 0.2,
         weight_decay: 1e-4,
-        sampling: Sampling::Poisson { rate: 0.2 },
         privacy: Some(Privacy { clip: Clip::Gelu { bound: 1.0 }, sigma: 1.0 }),
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
         seed: 3,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: 0.9 }, 0.2, Sampling::Poisson { rate: 0.2 })
     }
 }
 

@@ -192,18 +192,12 @@ fn private_training_on_tokens_learns_keeps_accounts_and_resumes() {
     let labels: Vec<u32> = tokens.iter().map(|t| (t + 1) % VOCABULARY as u32).collect();
     let data = Data::<f32>::tokens(LENGTH, tokens, VOCABULARY, &labels).unwrap();
     let config = TrainConfig {
-        optimizer: Optimizer::adam(),
-        learning_rate: 0.02,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 0.5 },
         privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 0.3 }),
         tracking: Tracking::Every { probes: 2 },
-        label: Label::Public,
         delta: 1e-3,
         seed: 1,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::adam(), 0.02, Sampling::Poisson { rate: 0.5 })
     };
     let start = case.network::<f32>();
     let before = evaluate(&start, &data).unwrap();

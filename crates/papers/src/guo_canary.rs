@@ -132,11 +132,10 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Findings> {
             .into(),
         panels: vec![Panel::from(&curves()?)],
     });
-    for (model, name) in [(last, "last"), (all, "all")] {
-        let title = match name {
-            "last" => "Figure 5, last layer trained (red in the paper)",
-            _ => "Figure 5, all layers trained (blue in the paper)",
-        };
+    for (model, name, title) in [
+        (last, "last", "Figure 5, last layer trained (red in the paper)"),
+        (all, "all", "Figure 5, all layers trained (blue in the paper)"),
+    ] {
         out.figures.push(Figure {
             file: format!("guo-fig5-{name}"),
             title: title.into(),

@@ -29,7 +29,7 @@ use leakscope::net::Device;
 use leakscope::output::{Folder, PAGE, Pending};
 use leakscope::{Failure, Result};
 use leakscope_report::reproduction::{Claim, Figure, Row, SCHEMA};
-use leakscope_report::{Reproduction, ResultPage};
+use leakscope_report::{PageKind, Reproduction, ResultPage};
 use leakscope_table::{Hooks, RecordsFormat};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -440,7 +440,7 @@ pub fn run(
 /// Writes the page, the numbers, and every panel as a drawing and as numbers.
 pub fn write(r: &Reproduction, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
-    folder.page(&mut pending, "reproduce", &leakscope_report::reproduction_page(r))?;
+    folder.page(&mut pending, PageKind::Reproduction, &leakscope_report::reproduction_page(r))?;
     folder.text(&mut pending, "reproduce.json", &leakscope_report::document(r))?;
     for figure in &r.figures {
         for (k, panel) in figure.panels.iter().enumerate() {
@@ -463,10 +463,8 @@ pub fn write_index(out: &Path) -> Result<Vec<PathBuf>> {
     let page = |experiment: &Experiment| {
         let file = format!("{}/{PAGE}", experiment.name);
         let text = std::fs::read_to_string(out.join(&file)).ok()?;
-        let mut page = ResultPage::read(&file, &text)?;
         // All are reproductions: what tells them apart is which.
-        page.kind = experiment.name.into();
-        Some(page)
+        ResultPage::read(&file, &text).map(|page| page.named(experiment.name))
     };
     let pages: Vec<ResultPage> = experiments().iter().filter_map(page).collect();
     let folder = Folder::open(out, RecordsFormat::Csv)?;

@@ -5,9 +5,7 @@ use super::{Context, Findings};
 use crate::regression::{INFORMATIVE, WIDTH, regression};
 use leakscope::{Failure, Result};
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
-use leakscope_net::train::{
-    Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer, sigma_for,
-};
+use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer, sigma_for};
 use leakscope_net::{Clip, Data, LayerSpec, Loss, NetSpec, Network, Real, Shape};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
@@ -43,19 +41,12 @@ pub(super) fn train<T: Real>(
         privacy = Some(Privacy { clip, sigma });
     }
     let config = TrainConfig {
-        optimizer: Optimizer::Sgd { momentum: schedule.momentum },
-        learning_rate: schedule.learning_rate,
-        weight_decay: 0.0,
-        sampling,
         privacy,
-        tracking: Tracking::Off,
-        label: Label::Public,
         delta,
         // figures can be repeated: nothing here is released
         seed: context.seed,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::Sgd { momentum: schedule.momentum }, schedule.learning_rate, sampling)
     };
     let net = Network::new(spec.clone(), context.seed).map_err(failure_of)?;
     let net = net.on(context.device.backend()?).map_err(failure_of)?;

@@ -143,7 +143,7 @@ fn extremes(values: &[f64]) -> Result<(usize, usize, f64)> {
     }
 }
 
-fn said_of_rounding(values: &[f64], floor: f64) -> String {
+fn rounding_words(values: &[f64], floor: f64) -> String {
     format!(
         "PLIS is measured on the first {} images, with the smooth clip that trained. Under DP what is at most {} of the largest is \
          rounding of 32-bit numbers, counts as zero ({} of the training images) and gets no map; A is the smallest above \
@@ -258,7 +258,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Findings> {
                 format::setting(CLIP),
                 schedules.1.steps
             ),
-            said_of_rounding(&values, floor),
+            rounding_words(&values, floor),
         ],
         figures: vec![figure(
             "mueller-fig2",
@@ -397,7 +397,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Findings> {
                 format::setting(CLIP),
                 schedules.1.steps
             ),
-            said_of_rounding(&values, floor),
+            rounding_words(&values, floor),
             "The gradient inversion attack of the figure's second column is `mueller-table1`.".into(),
         ],
         figures: vec![figure(

@@ -21,6 +21,8 @@ use leakscope_table::ReadOptions;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -146,11 +148,8 @@ impl Network {
     fn new(spec: &str, seed: u64, precision: &str, device: &str) -> PyResult<Self> {
         let spec = NetSpec::from_json(spec).map_err(failed)?;
         let device: Device = device.parse().map_err(|e| failed(Failure::option("device", e)))?;
-        let precision = match precision {
-            "f64" => Precision::F64,
-            "tf32" => Precision::Tf32,
-            _ => Precision::F32,
-        };
+        let precision = Precision::deserialize(StrDeserializer::<ValueError>::new(precision))
+            .map_err(|e| failed(Failure::option("precision", e)))?;
         let backend = device.backend_in(Some(precision)).map_err(failed)?;
         let net = match precision {
             Precision::F64 => {

@@ -17,7 +17,7 @@ use leakscope_report::calibrate::Calibration;
 use leakscope_report::net as net_page;
 use leakscope_report::release::Owned;
 use leakscope_report::text_audit::Texts;
-use leakscope_report::{Attack, Audit, Balance, Canary, Comparison, TextAudit};
+use leakscope_report::{Attack, Audit, Balance, Canary, Comparison, PageKind, TextAudit};
 use leakscope_table::RecordsFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -76,17 +76,17 @@ impl Outcome {
     }
 
     fn write_into(&self, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
-        let answer = |name: &str| saving::answer(out, name, &self.json(), self.page().as_deref());
+        let answer = |kind: PageKind| saving::answer(out, kind, &self.json(), self.page().as_deref());
         match &self.document {
             Document::Audit(audit) => saving::audit(audit, &self.tables, out, format),
             Document::Balance(balance) => saving::balance(balance, &self.tables, out, format),
             Document::Attack(attack) => saving::attack(attack, out),
             Document::Release(release) => saving::release(&release.statement, out),
-            Document::Account(_) => answer("account.json"),
-            Document::Bound(_) => answer("bound.json"),
-            Document::Calibration(_) => answer("calibrate.json"),
-            Document::Canary(_) => answer("canary.json"),
-            Document::Comparison(_) => answer("compare.json"),
+            Document::Account(_) => answer(PageKind::Account),
+            Document::Bound(_) => answer(PageKind::Bound),
+            Document::Calibration(_) => answer(PageKind::Calibrate),
+            Document::Canary(_) => answer(PageKind::Canary),
+            Document::Comparison(_) => answer(PageKind::Comparison),
             Document::Texts(answer) => {
                 leakscope::text::audit::write(&answer.0, &answer.1, &self.tables, out, format)
             }

@@ -108,6 +108,7 @@ def published(model):
 
 @pytest.mark.parametrize("estimator, options", [
     (leakscope.PrivateLinear, {"sigma": 1.0}), (leakscope.PrivateLogistic, {"sigma": 1.0}), (leakscope.PrivateLinear, {"sigma": 1.0, "scale": "none"}),
+    (leakscope.PrivateLinear, {"sigma": 1.0, "scale": "none", "fit_intercept": False}),
     (leakscope.PrivateLinear, {"sigma": 1.0, "balance": 2}),
 ], ids=str)
 def test_a_record_that_decides_a_unit_is_found_and_bounds_hide_it(estimator, options):

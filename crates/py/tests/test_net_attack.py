@@ -24,6 +24,8 @@ def test_inversion_gives_arrays_and_metrics(tmp_path):
     errors = ((result.reconstructions[0] - x[result.attacked]) ** 2).mean(axis=1)
     np.testing.assert_allclose(errors.mean(), first["mse"]["value"], rtol=1e-6)
     np.testing.assert_allclose(np.asarray(result.records["mse_at_sigma_0"]), errors, rtol=1e-5)
+    # rows of eight values are no images
+    assert first["ssim"] is None and any("SSIM is of images" in w for w in result.document["warnings"])
     result.save(tmp_path / "attack")
     names = {p.name for p in (tmp_path / "attack").iterdir()}
     assert {"inversion.json", "report.html", "records.parquet"} <= names

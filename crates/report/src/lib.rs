@@ -54,13 +54,13 @@ pub use document::{
 pub use finite::{NotFinite, check_finite};
 pub use format::{five_digits, quoted};
 pub use render::html::page::{
-    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
-    folder_page, owners_release_page, page, page_with, panel_svg, release_page, reproduction_page,
+    PageKind, ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
+    folder_page, is_ours, owners_release_page, page, page_with, panel_svg, release_page, reproduction_page,
     rewritten_page, text_audit_page, with_navigation,
 };
 pub use render::pipeline::{comparison_junit, comparison_markdown, comparison_sarif};
 pub use render::terminal::{
-    account_summary, calibration, canary_summary, comparison_summary, summary, text_audit_summary,
+    account_summary, calibration, canary_summary, comparison_summary, laid_out, summary, text_audit_summary,
 };
 
 /// The audit as pretty JSON in the order of its fields, with a newline at the end.

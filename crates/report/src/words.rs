@@ -66,10 +66,10 @@ pub(crate) fn spread(attribute: &Attribute) -> Option<f64> {
 }
 
 /// How often values of an attribute are told apart: at most, or at least where the refits that were allowed left it open.
-pub fn told_apart(told: &ValuePair, protect_at: f64) -> String {
-    match told.told_at_least() {
-        Some(least) if told.worst > protect_at => format!("{} or more", format::share_at_least(least)),
-        Some(_) | None => format::share_at_most(told.worst),
+pub fn told_apart(pair: &ValuePair, protect_at: f64) -> String {
+    match pair.told_at_least() {
+        Some(least) if pair.worst > protect_at => format!("{} or more", format::share_at_least(least)),
+        Some(_) | None => format::share_at_most(pair.worst),
     }
 }
 

@@ -206,7 +206,27 @@ fn page_and_terminal_say_the_same_in_one_to_three_sentences() {
     }
 }
 
-/// A sentence ends with a full stop and a space; a decimal point has none.
+/// Where δ decides, the advice is about δ, and following it ends there.
+#[test]
+fn advice_about_a_run_is_about_what_decides() {
+    let with = |epsilon: f64, delta: f64| {
+        let mut run = training(epsilon);
+        run.privacy.as_mut().unwrap().promise.as_mut().unwrap().delta = delta;
+        run
+    };
+    let records = training(0.5).data.records.max(1_000) as f64;
+    for (left_out, colour) in [(2.0, Colour::Amber), (50.0, Colour::Red)] {
+        let verdict = of_training(&with(0.5, left_out / records));
+        let text = verdict.text();
+        assert_eq!(verdict.colour, colour, "{text}");
+        assert!(!text.contains("epsilon"), "{text}");
+        let advised = text.split("⟨delta=").nth(1).and_then(|t| t.split('⟩').next()).expect(&text);
+        assert_eq!(of_training(&with(0.5, advised.parse().unwrap())).colour, Colour::Green, "{text}");
+    }
+    let text = of_training(&with(34.0, 50.0 / records)).text();
+    assert!(text.contains("⟨epsilon=1⟩ and ⟨delta="), "{text}");
+    assert!(!of_training(&with(34.0, 1e-9)).text().contains("delta="));
+}
 
 #[test]
 fn tiny_noise_and_a_large_epsilon_are_red() {

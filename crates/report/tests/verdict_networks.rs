@@ -64,6 +64,36 @@ fn verdicts_on_networks_are_short_and_give_one_number_to_a_reconstruction() {
     assert_eq!(of_training(&withheld(Withheld::NoiseFromSeed)).colour, Colour::Red);
 }
 
+/// What a run promises is about its own noise: under less, or another clip, the numbers of a step are held by nothing.
+#[test]
+fn a_promise_calms_no_step_with_other_noise_than_the_runs() {
+    let with = |change: &dyn Fn(&mut NetAudit)| {
+        let mut a = NetAudit { training: Some(Box::new(training(0.5))), ..network() };
+        a.training.as_mut().unwrap().privacy.as_mut().unwrap().promise.as_mut().unwrap().advantage =
+            Some(0.05);
+        a.eta = None;
+        a.dfil.as_mut().unwrap().max = 1e9;
+        a.training.as_mut().unwrap().accounts = None;
+        change(&mut a);
+        of_net_audit(&a)
+    };
+    // The run as it was: two values are at most twice as far apart as either is from absence.
+    assert_eq!(with(&|_| ()).colour, Colour::Green);
+    let less = with(&|a| a.release.sigma = 1e-3);
+    assert_eq!((less.colour, less.headline.as_str()), (Colour::Red, "Not protected"));
+    // The run itself promises what it did, and the page says that this is about something else.
+    assert!(less.text().contains("not under those that are measured here (σ = 0.001)"), "{}", less.text());
+    assert!(!less.text().contains("protects nobody"), "{}", less.text());
+    assert_eq!(with(&|a| a.release.clip = Some(100.0)).colour, Colour::Red);
+    // Little is told, and yet nothing covers every attacker.
+    let quiet = with(&|a| {
+        a.release.sigma = 1.9;
+        a.dfil.as_mut().unwrap().max = 1e-9;
+    });
+    assert_eq!(quiet.colour, Colour::Amber);
+    assert_eq!(with(&|a| a.release.sigma = 4.0).colour, Colour::Green);
+}
+
 /// A step that lays bare whichever record it draws has ε = 0 where δ is the chance to be drawn.
 #[test]
 fn a_delta_that_hides_what_is_laid_bare_is_not_green() {
@@ -205,9 +235,14 @@ fn reconstructions_are_judged_by_how_often_they_are_known_again() {
         (Some(1.0), common::networks::inverted(0.5, &[1.0]).levels[0].identified.clone());
     let v = of_inversion(&of_run);
     assert_eq!(v.colour, Colour::Amber, "{}", v.text());
-    assert!(v.headline.starts_with("At the noise of the run") && v.text().contains("σ = 1"), "{}", v.text());
+    assert!(v.headline.starts_with("At the noise that counts") && v.text().contains("σ = 1"), "{}", v.text());
     of_run.levels[1].identified = of_run.levels[0].identified.clone();
     assert_eq!(of_inversion(&of_run).colour, Colour::Red);
+    // Of one record alone nobody sees what records differ by: what the first layer gives is judged by the range of values.
+    let mut alone = common::networks::inverted(0.5, &[0.1]);
+    alone.spread = 0.0;
+    alone.levels[0].first_layer = Some(leakscope_core::claim::Observed::of_hits(0, 40, 1));
+    assert_eq!(of_inversion(&alone).colour, Colour::Red);
     let mut exact = common::networks::inverted(0.5, &[0.1, 1.0]);
     exact.levels[1].first_layer = Some(leakscope_core::claim::Observed::of_hits(0, 40, 1));
     let v = of_inversion(&exact);

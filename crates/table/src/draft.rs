@@ -56,21 +56,23 @@ impl Schema {
 fn number(name: &str, notation: &Notation, c: &Column) -> SchemaColumn {
     let values = &c.numbers;
     let known = values.count > 0;
+    if !known {
+        // Without a value there is nothing to fit, and nothing to say what it would be.
+        return SchemaColumn::new(name, SchemaKind::Ignored);
+    }
     match notation {
         Notation::Date(_) => {
             // Whole years around the dates.
             let year = |days: f64| -> i64 { dates::iso(days.floor() as i64, 0)[..4].parse().unwrap_or(1970) };
-            let edges = || {
-                [
-                    Edge::Date(format!("{:04}-01-01", year(values.min))),
-                    Edge::Date(format!("{:04}-01-01", year(values.max) + 1)),
-                ]
-            };
-            SchemaColumn { bounds: known.then(edges), ..SchemaColumn::new(name, SchemaKind::Date) }
+            let edges = [
+                Edge::Date(format!("{:04}-01-01", year(values.min))),
+                Edge::Date(format!("{:04}-01-01", year(values.max) + 1)),
+            ];
+            SchemaColumn { bounds: Some(edges), ..SchemaColumn::new(name, SchemaKind::Date) }
         }
         Notation::Plain | Notation::Grouped | Notation::Currency(_) | Notation::Percent => {
             let (low, high) = outwards(values.min, values.max);
-            let usable = known && low.is_finite() && high.is_finite() && (high - low).is_finite();
+            let usable = low.is_finite() && high.is_finite() && (high - low).is_finite();
             SchemaColumn {
                 bounds: usable.then_some([Edge::Number(low), Edge::Number(high)]),
                 unit: notation.unit(),

@@ -7,7 +7,7 @@ use crate::error::TargetError;
 use crate::place::Place;
 use crate::plan::{NumberStep, Plan, Subset, TargetStep};
 use crate::table::Table;
-use crate::words::truncated;
+use crate::words::{meant, truncated};
 use crate::{Error, Result};
 use leakscope_core::linalg;
 use leakscope_core::rows::Block;
@@ -36,6 +36,15 @@ pub(crate) struct Encoder<'a> {
     meanings: Vec<Vec<u32>>,
     raw: Vec<f64>,
     projected: Vec<f64>,
+}
+
+/// An unseen level with the one that was perhaps meant: as a text it may differ by a space or a full stop.
+fn with_closest(mut error: Error, known: &HashMap<String, u32>) -> Error {
+    if let Error::UnseenLevel { value, closest, .. } = &mut error {
+        let near = meant(value, known.keys().map(String::as_str));
+        *closest = near.into_iter().next().map(|level| truncated(&level));
+    }
+    error
 }
 
 impl<'a> Encoder<'a> {
@@ -142,7 +151,7 @@ impl<'a> Encoder<'a> {
         };
         let kept = self.keep(batch, cell, is_known, |r| names[levels.codes[r as usize] as usize].to_string());
         self.meanings[slot] = meanings;
-        kept
+        kept.map_err(|e| with_closest(e, known))
     }
 
     /// Leaves out held-out rows that are not `known`; elsewhere they are an error.
@@ -162,6 +171,7 @@ impl<'a> Encoder<'a> {
                 place: self.table.place(batch, *r as usize),
                 column: self.plan.layout.names[cell].clone(),
                 value: truncated(&value(*r)),
+                closest: None,
             });
         }
         Ok(())

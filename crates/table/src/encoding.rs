@@ -402,6 +402,9 @@ pub struct Encoding {
     /// Columns about which something was guessed that would be guessed otherwise if one row were another, or were not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hang_on_one: Vec<(String, Guess)>,
+    /// Where lists of levels hang on one row: a number of rows of a level at which none does, rarer ones merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels_settled_at: Option<u64>,
 }
 
 fn one() -> f64 {

@@ -9,8 +9,8 @@ use leakscope_core::error::shown;
 use std::path::PathBuf;
 pub use target::TargetError;
 use wording::{
-    closest_names, missing_advice, missing_columns, missing_markers, missing_or_extra, no_header, no_store,
-    other_columns, row_or_header,
+    closest_names, how_to_correct, missing_advice, missing_columns, missing_markers, missing_or_extra,
+    no_header, no_store, other_columns, row_or_header,
 };
 
 /// The result of reading, encoding or writing a table.
@@ -470,8 +470,8 @@ pub enum Error {
     },
     /// A category that training did not have.
     #[error(
-        "{place}: column `{column}` is `{value}`, which the training rows do not have: correct it or \
-         remove the row"
+        "{place}: column `{column}` is `{value}`, which the training rows do not have{}",
+        how_to_correct(closest)
     )]
     UnseenLevel {
         /// Where.
@@ -480,6 +480,8 @@ pub enum Error {
         column: String,
         /// The level, truncated.
         value: String,
+        /// The level that training has and that was perhaps meant.
+        closest: Option<String>,
     },
     /// Two rows have one id.
     #[error(

@@ -95,9 +95,10 @@ impl Encoding {
         }
         list_given_levels(layout, &mut profile);
         let hanging = hanging_on_one(layout, &profile, options);
+        let settled_at = if hanging.is_empty() { None } else { settled_at(layout, &profile, options) };
         let merged = merge_rare(layout, &mut profile, options);
         let mut encoding = assemble(layout, &profile, options)?;
-        encoding.hang_on_one = hang_on_one;
+        (encoding.hang_on_one, encoding.levels_settled_at) = (hang_on_one, settled_at);
         if options.public.schema.as_ref().is_some_and(|s| s.draft) {
             // What everything else rests on comes first.
             encoding.remarks.insert(0, Remark::DraftSchema);
@@ -272,6 +273,21 @@ fn list_given_levels(layout: &Layout, profile: &mut Profile) {
     }
 }
 
+/// Features whose list of levels was read off the data.
+fn with_levels_read_off(layout: &Layout) -> impl Iterator<Item = usize> + Clone {
+    let is_read_off = |i: &usize| {
+        let facts = layout.facts(*i);
+        let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
+        !public && layout.wants[*i].reading == Reading::Level
+    };
+    (0..layout.features).filter(is_read_off)
+}
+
+/// Records that a level must have: where no level is merged, one that a single row has is listed because of that row.
+fn least_count(options: &EncodeOptions) -> u64 {
+    options.min_level_count.unwrap_or(1)
+}
+
 /// Columns whose list of levels was read off the data and would be another if one row had another of them.
 fn hanging_on_one(
     layout: &Layout,
@@ -279,15 +295,15 @@ fn hanging_on_one(
     options: &EncodeOptions,
 ) -> Vec<(String, HangingLevels)> {
     let hangs = |i: usize| {
-        let (facts, levels) = (layout.facts(i), &profile.columns[i].levels);
-        let public = facts.levels.is_some() && facts.levels_origin == Origin::Given;
-        if public || layout.wants[i].reading != Reading::Level {
-            return None;
-        }
-        // Where no level is merged, one that a single row has is listed because of that row.
-        Some((layout.names[i].clone(), rare::hanging(levels, options.min_level_count.unwrap_or(1))?))
+        let levels = &profile.columns[i].levels;
+        Some((layout.names[i].clone(), rare::hanging(levels, least_count(options))?))
     };
-    (0..layout.features).filter_map(hangs).collect()
+    with_levels_read_off(layout).filter_map(hangs).collect()
+}
+
+fn settled_at(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Option<u64> {
+    let levels = with_levels_read_off(layout).map(|i| &profile.columns[i].levels);
+    rare::settled_at(levels, least_count(options))
 }
 
 /// Merges the rare levels of features where nobody gave the levels; the places, with what is said about each.
@@ -436,6 +452,7 @@ fn assemble(layout: &Layout, profile: &Profile, options: &EncodeOptions) -> Resu
         attributes,
         remarks: remarks(layout, profile, &target, weight_mean),
         hang_on_one: vec![],
+        levels_settled_at: None,
         copies: profile.copies.map(|e| e.copies),
         equal_rows: profile.copies.filter(|e| e.copies > 0),
         rows_of_one: profile.rows_of_one.max(1),

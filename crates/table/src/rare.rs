@@ -103,6 +103,23 @@ pub(crate) fn hanging(levels: &BTreeMap<Box<str>, u64>, min_count: u64) -> Optio
     Some(HangingLevels { levels: changed.into_iter().collect(), from, to })
 }
 
+/// Counts that are tried: above, a merged list says little of the data, and a person should give the levels.
+const MOST_TRIED: u64 = 200;
+
+/// A number of rows that levels of all these columns must have, above `min_count`, so that no list hangs on one row: the least of
+/// those that no level has, nor has but for one row, and that leaves every column a level of its own.
+pub(crate) fn settled_at<'a>(
+    columns: impl Iterator<Item = &'a BTreeMap<Box<str>, u64>> + Clone,
+    min_count: u64,
+) -> Option<u64> {
+    let at_edge = |m: u64| columns.clone().any(|levels| levels.values().any(|n| *n == m || n + 1 == m));
+    let mut tried = (min_count + 1..=MOST_TRIED).filter(|m| !at_edge(*m));
+    let settles = |levels: &BTreeMap<Box<str>, u64>, m: u64| {
+        levels.values().any(|n| *n >= m) && hanging(levels, m).is_none()
+    };
+    tried.find(|m| columns.clone().all(|levels| settles(levels, *m)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +167,20 @@ mod tests {
         let rare = of(&[("u", 40), ("v", 42), ("w", 36), ("z", 1)]);
         // z itself is listed neither way
         assert_eq!((rare.levels, rare.from), (vec!["w".to_owned()], "z".into()));
+    }
+
+    #[test]
+    fn a_count_at_which_no_list_hangs_is_the_least_one() {
+        let [first, second] = [
+            counts(&[("u", 400), ("v", 420), ("q", 10), ("p", 7)]),
+            counts(&[("a", 500), ("b", 300), ("c", 20), ("d", 12), ("e", 9)]),
+        ];
+        let both = [&first, &second];
+        let at = settled_at(both.into_iter(), 10).unwrap();
+        // 11 is at the edge of q, 12 and 13 at that of d.
+        assert_eq!(at, 14);
+        assert!(both.iter().all(|levels| hanging(levels, at).is_none()));
+        assert_eq!(settled_at([&counts(&[("u", 3), ("v", 2)])].into_iter(), 1), None);
     }
 
     proptest! {

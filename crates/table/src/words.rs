@@ -24,18 +24,24 @@ const SHOWN: usize = 8;
 
 /// What a message says about a name that is none: those that were perhaps meant, or else those there are, the first few of them.
 pub fn known_names<'a>(name: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    // Of a name of one or two letters every other is close by edits, and none is meant.
-    let letters = name.chars().count();
-    let kept = |near: &String| edit_distance(&name.to_lowercase(), &near.to_lowercase()) < letters;
-    let near: Vec<String> = closest(name, names.clone()).into_iter().filter(kept).collect();
+    let near = meant(name, names.clone());
     if !near.is_empty() {
         return format!("the closest names are {}", quoted(near.iter().map(String::as_str)));
     }
-    let more = match names.clone().count().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
+    let more = match (names.clone().count().saturating_sub(SHOWN), names.clone().last()) {
+        (0, _) | (_, None) => String::new(),
+        // The last says how far they go, and often it is the one that is sought.
+        (more, Some(last)) => format!(" and {more} more up to `{}`", truncated(last)),
     };
     format!("they are {}{more}", quoted(names.take(SHOWN)))
+}
+
+/// The names that a mistyped one was perhaps meant for. Of a name of one or two letters every other is close by edits, and none is
+/// meant.
+pub(crate) fn meant<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let letters = name.chars().count();
+    let kept = |near: &String| edit_distance(&name.to_lowercase(), &near.to_lowercase()) < letters;
+    closest(name, names).into_iter().filter(kept).collect()
 }
 
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
@@ -83,7 +89,10 @@ mod tests {
         let near = known_names("gene_17", names());
         assert!(near.starts_with("the closest names are `gene_") && near.len() < 100, "{near}");
         let far = known_names("z", names());
-        assert!(far.starts_with("they are `gene_0000`, ") && far.ends_with(" and 4992 more"), "{far}");
+        assert!(
+            far.starts_with("they are `gene_0000`, ") && far.ends_with(" and 4992 more up to `gene_4999`"),
+            "{far}"
+        );
         assert_eq!(known_names("zzzzzz", ["c1", "c2"].into_iter()), "they are `c1`, `c2`");
         assert_eq!(known_names("zz", ["a", "b"].into_iter()), "they are `a`, `b`");
     }

@@ -417,7 +417,7 @@ fn another_table_is_encoded_by_name() {
     let unseen =
         open(&folder.write("unseen.csv", "race,dose,age,y\nblack,0.5,27,1\ngreen,1,30,1\n")).unwrap();
     let error = Dataset::new(&unseen, &encoding, Subset::All, &hooks).unwrap_err();
-    assert!(matches!(&error, Error::UnseenLevel { place, column, value }
+    assert!(matches!(&error, Error::UnseenLevel { place, column, value, .. }
         if place.row == 2 && column == "race" && value == "green"));
     let absent = open(&folder.write("absent.csv", "race,age,y\nblack,27,1\n")).unwrap();
     assert!(matches!(

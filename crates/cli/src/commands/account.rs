@@ -5,7 +5,7 @@ use leakscope::Result;
 use leakscope::account::{self, AccountRequest};
 use leakscope::mechanism::ReleaseStep;
 use leakscope_core::dp::Adjacency;
-use leakscope_report::account_summary;
+use leakscope_report::{PageKind, account_summary};
 use std::process::ExitCode;
 
 /// What a sequence of noisy releases costs.
@@ -67,6 +67,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.show.folder()?;
     let costs = account::run(&args.request()?)?;
     let page = || leakscope_report::account_page(&costs);
-    args.show.show(folder.as_ref(), ("account.json", &costs.json()), page, &account_summary(&costs))?;
+    args.show.show(folder.as_ref(), (PageKind::Account, &costs.json()), page, &account_summary(&costs))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,9 +12,9 @@ use leakscope::output::Folder;
 use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result, saving};
 use leakscope_net::leak::Label;
-use leakscope_report::Audit;
 use leakscope_report::explore::Beside;
 use leakscope_report::verdict::PROTECT_AT;
+use leakscope_report::{Audit, PageKind};
 use leakscope_table::{Encoding, RecordsFormat};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let (false, Some(folder)) = (args.output.quiet, &folder)
         && leakscope::release::holds_releases(folder.path())
     {
-        crate::note!(
+        crate::tell!(
             "warning: {} holds releases, which may be passed on: an audit is for the owner alone, and better kept in a folder of its own",
             folder.path().display()
         );
@@ -153,13 +153,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         };
         let page = leakscope_report::page_with(&audit, &beside);
         audit.timings.report = clock.elapsed().as_secs_f64();
-        folder.page(&mut pending, "audit", &page)?;
+        folder.page(&mut pending, PageKind::Audit, &page)?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
         display.check()?;
         display.settle();
         written = folder.publish(pending)?;
     }
-    drop(display);
+    display.done();
     show(args, &audit, &written)?;
     let breached = audit.limits.iter().any(|l| !l.ok);
     Ok(ExitCode::from(u8::from(breached)))
@@ -208,7 +208,7 @@ fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
             crate::note!("wrote {}", path.display());
         }
         if written.is_empty() {
-            crate::note!(
+            crate::tell!(
                 "nothing was written: --out DIR keeps the report, the audit as JSON and a table of records"
             );
         }

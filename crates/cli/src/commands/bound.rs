@@ -11,6 +11,7 @@ use leakscope::request::Request;
 use leakscope::{Failure, Result};
 use leakscope_core::attack::Attack;
 use leakscope_core::dp::Adjacency;
+use leakscope_report::PageKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -190,9 +191,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })?,
         None => bound::answer(&request, &display.hooks)?,
     };
-    drop(display);
+    display.done();
     let json = leakscope::bound::document(&bounds);
     let page = || leakscope_report::bound_page(&bounds);
-    args.show.show(folder.as_ref(), ("bound.json", &json), page, &bound::summary(&bounds))?;
+    args.show.show(folder.as_ref(), (PageKind::Bound, &json), page, &bound::summary(&bounds))?;
     Ok(ExitCode::SUCCESS)
 }

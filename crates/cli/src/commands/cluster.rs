@@ -79,7 +79,7 @@ pub(crate) fn plan(args: &audit::Args) -> Result<ExitCode> {
     let display = Display::start(args.output.quiet || args.output.json, Some(out.clone()))?;
     let plan = Plan::new(out, &request, &display.hooks)?;
     let progress = plan.merge(&display.hooks)?;
-    drop(display);
+    display.done();
     tell(out, &progress, args.output.json)
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     }
     let display = Display::start(args.json, Some(args.plan.clone()))?;
     let progress = plan.merge(&display.hooks)?;
-    drop(display);
+    display.done();
     tell(&args.plan, &progress, args.json)
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode> {
         }
     };
     let progress = cluster::worker(&args.plan, working, &display.hooks, &on_part)?;
-    drop(display);
+    display.done();
     match progress {
         Some(progress) => tell(&args.plan, &progress, false),
         // Another worker wrote the result.

@@ -5,7 +5,7 @@ use leakscope::compare::{self, CompareRequest, FailOn, SummaryFormat};
 use leakscope::output::write_text;
 use leakscope::{Failure, Result};
 use leakscope_report::comparison::Kind;
-use leakscope_report::{comparison_page, comparison_summary, owners_document};
+use leakscope_report::{PageKind, comparison_page, comparison_summary, owners_document};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,8 +73,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let json = owners_document(&comparison);
-    args.show.show(folder.as_ref(), ("compare.json", &json), || comparison_page(&comparison), &text)?;
+    args.show.show(folder.as_ref(), (PageKind::Comparison, &json), || comparison_page(&comparison), &text)?;
     let unmet: Vec<&str> = comparison.unmet().collect();
-    unmet.iter().for_each(|why| crate::note!("failed: {}", leakscope::spelling::for_reader(why)));
+    unmet.iter().for_each(|why| crate::tell!("failed: {}", leakscope::spelling::for_reader(why)));
     Ok(ExitCode::from(u8::from(!unmet.is_empty())))
 }

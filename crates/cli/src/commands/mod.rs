@@ -31,10 +31,12 @@ mod text;
 pub(crate) mod training_args;
 mod withdraw;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use leakscope::Spelling;
 use leakscope::unexpected::guarded;
 use std::io::Write;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -144,26 +146,40 @@ pub(crate) fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            crate::note!("error: {}", failure.spelled(Spelling::CommandLine));
+            crate::tell!("error: {}", failure.spelled(Spelling::CommandLine));
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
-/// Ends the process with what is wrong about the command line, in words for people who do not write programmes.
+/// Ends the process with what is wrong about the command line: clap's words, but for numbers, where it passes on those that
+/// programmers read.
 fn refused(error: &clap::Error) -> ! {
-    let message = error.render().to_string();
-    let plain = message
-        .replace("invalid float literal", "expected a number")
-        .replace("cannot parse float from empty string", "expected a number")
-        .replace("invalid digit found in string", "expected a whole number")
-        .replace("cannot parse integer from empty string", "expected a whole number")
-        .replace("number too large to fit in target type", "expected a smaller whole number");
-    if plain == message {
-        error.exit();
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        Some(_) | None => None,
+    };
+    if let (Some(expected), Some(option), Some(value)) =
+        (expected_number(error), named(ContextKind::InvalidArg), named(ContextKind::InvalidValue))
+    {
+        crate::note!(
+            "error: invalid value '{value}' for '{option}': expected {expected}\n\nFor more information, try '--help'."
+        );
+        std::process::exit(error.exit_code());
     }
-    crate::note!("{}", plain.trim_end());
-    std::process::exit(error.exit_code());
+    error.exit();
+}
+
+/// What was expected where a text is no number.
+fn expected_number(error: &clap::Error) -> Option<&'static str> {
+    let source = std::error::Error::source(error)?;
+    if source.is::<ParseFloatError>() {
+        return Some("a number");
+    }
+    match source.downcast_ref::<ParseIntError>()?.kind() {
+        IntErrorKind::PosOverflow => Some("a smaller whole number"),
+        _ => Some("a whole number"),
+    }
 }
 
 fn run(command: Command) -> leakscope::Result<ExitCode> {

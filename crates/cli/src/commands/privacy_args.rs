@@ -1,9 +1,11 @@
 //! The options that say what a private computation does: the same for `account`, `bound` and `calibrate`.
 
+use crate::terminal::laid_out;
 use leakscope::mechanism::ReleaseStep;
 use leakscope::output::{Folder, Pending};
 use leakscope::spelling::for_reader;
 use leakscope::{Failure, Result};
+use leakscope_report::PageKind;
 use leakscope_table::RecordsFormat;
 use std::io::Write;
 use std::path::PathBuf;
@@ -32,20 +34,21 @@ impl ShowArgs {
     pub(crate) fn show(
         &self,
         folder: Option<&Folder>,
-        (name, json): (&str, &str),
+        (kind, json): (PageKind, &str),
         page: impl FnOnce() -> String,
         text: &str,
     ) -> Result<()> {
         let mut written = vec![];
         if let Some(folder) = folder {
             let mut pending = Pending::default();
-            folder.page(&mut pending, name.strip_suffix(".json").unwrap_or(name), &page())?;
-            folder.text(&mut pending, name, json)?;
+            folder.page(&mut pending, kind, &page())?;
+            folder.text(&mut pending, &format!("{}.json", kind.stem()), json)?;
             written = folder.publish(pending)?;
         }
         // Whoever reads may stop early (`| head`): that is no failure.
-        let printed = for_reader(if self.json { json } else { text });
-        let _ = std::io::stdout().lock().write_all(printed.as_bytes());
+        let stdout = std::io::stdout();
+        let printed = if self.json { for_reader(json) } else { laid_out(for_reader(text), &stdout) };
+        let _ = stdout.lock().write_all(printed.as_bytes());
         if !self.quiet && !self.json {
             for path in written {
                 crate::note!("wrote {}", path.display());

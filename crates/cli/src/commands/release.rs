@@ -139,11 +139,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let outcome = args
         .machines
         .ask(base, &display.hooks, |base| release::run(&base, &terms, folder.path(), &display.hooks))?;
-    drop(display);
+    display.done();
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),
         Outcome::Refused(why) => {
-            crate::note!("refused: {}", spell(&why, Spelling::CommandLine));
+            crate::tell!("refused: {}", spell(&why, Spelling::CommandLine));
             return Ok(ExitCode::from(1));
         }
     };
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // The release is out: what lists it must not make that look like a failure.
     let mut pending = Pending::default();
     if let Err(why) = folder.list_releases(&mut pending).and_then(|()| folder.publish(pending)) {
-        crate::note!("the release could not be listed with the other pages of the folder: {why}");
+        crate::tell!("the release could not be listed with the other pages of the folder: {why}");
     }
     let json = leakscope_report::owners_document(&*owned);
     args.run.warn(&std::mem::take(&mut owned.remarks));
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // What is shown alike is not said to have been rounded.
     let is_other = |s: &f64| (sigma / s - 1.0).abs() > 1e-9 && format::setting(*s) != format::setting(sigma);
     if let (false, Some(other)) = (args.run.quiet, args.sigma.filter(is_other)) {
-        crate::note!(
+        crate::tell!(
             "σ = {other} was rounded up to {}, on a grid of four steps to a factor of two: no digit of it tells of the data",
             format::setting(sigma)
         );

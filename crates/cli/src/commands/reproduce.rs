@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             folder.as_ref().map(|f| papers::write(&reproduction, f)).transpose()?.unwrap_or_default();
         all.push((reproduction, written));
     }
-    drop(display);
+    display.done();
     let index = match &args.out {
         Some(out) if chosen.len() > 1 => papers::write_index(out)?,
         Some(_) | None => vec![],

@@ -1,6 +1,7 @@
 //! Options that every command on a model has besides those of the table: rows to test on, and where results go.
 
 use super::table_args::{ModelArgs, TableArgs};
+use crate::terminal::laid_out;
 use leakscope::audit::Request;
 use leakscope::output::Folder;
 use leakscope::spelling::for_reader;
@@ -74,15 +75,16 @@ impl RunArgs {
     /// What the user should know, on stderr.
     pub(crate) fn warn(&self, warnings: &[String]) {
         if !self.quiet {
-            warnings.iter().for_each(|warning| crate::note!("warning: {}", for_reader(warning)));
+            warnings.iter().for_each(|warning| crate::tell!("warning: {}", for_reader(warning)));
         }
     }
 
     /// Prints the document or the summary, and where files went.
     pub(crate) fn show(&self, json: &str, summary: &str, written: &[PathBuf]) {
-        let text = for_reader(if self.json { json } else { summary });
+        let stdout = std::io::stdout();
+        let text = if self.json { for_reader(json) } else { laid_out(for_reader(summary), &stdout) };
         // Whoever reads may stop early (`| head`): that is no failure.
-        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        let _ = stdout.lock().write_all(text.as_bytes());
         if !self.quiet && !self.json {
             for path in written {
                 crate::note!("wrote {}", path.display());

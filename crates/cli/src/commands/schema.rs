@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             })?;
         }
     }
-    crate::note!(
+    crate::tell!(
         "a draft, read off the data: replace bounds and levels by what is known without them, then remove the line \
          \"draft\": true"
     );

@@ -145,7 +145,7 @@ impl TrainingArgs {
             },
         };
         let outcome = train(&self.out, &listener)?;
-        drop(display);
+        display.done();
         let training = &outcome.training;
         if !(run.json && outcome.diverged.is_some()) {
             run.show(&to_json(training), &training_summary(training), &outcome.written);

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         folder.list_releases(&mut pending).and_then(|()| folder.publish(pending))
     });
     if let Err(why) = listed {
-        crate::note!("the list of pages of the folder could not be brought up to date: {why}");
+        crate::tell!("the list of pages of the folder could not be brought up to date: {why}");
     }
     args.run.warn(&done.remarks);
     let json = leakscope_report::owners_document(&done);

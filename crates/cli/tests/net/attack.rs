@@ -86,6 +86,100 @@ fn inversion_reconstructs_compares_and_shows() {
     assert!(column(&table, "dfil").iter().all(|d| *d > 0.0));
 }
 
+/// One record that is attacked alone: what its first layer gives away is held against what all records differ by.
+#[test]
+fn one_record_is_no_calmer_than_several() {
+    let data = folder(30);
+    let (model, out) = (data.path().join("model"), data.path().join("attack"));
+    trained(data.path(), "mlp", &model);
+    let (model, shown, out_shown) = (text(&model).to_owned(), text(data.path()), text(&out));
+    let message = answered(&[
+        "attack",
+        "--method",
+        "inversion",
+        "--model",
+        &model,
+        "--data",
+        shown,
+        "--records",
+        "1",
+        "--iterations",
+        "3",
+        "--sigma",
+        "1e-6",
+        "--sigmas",
+        "1e-6",
+        "--clip",
+        "1",
+        "--seed",
+        "1",
+        "--out",
+        out_shown,
+    ]);
+    let message = String::from_utf8(message.stdout).unwrap();
+    let answer = json(&out.join("inversion.json"));
+    assert!(answer["levels"][0]["first_layer"]["value"].as_f64().unwrap() < 1e-4);
+    assert!(answer["spread"].as_f64().unwrap() > 0.01, "{}", answer["spread"]);
+    assert!(message.contains("gives a record in one step"), "{message}");
+    assert!(message.contains("What makes it red"), "{message}");
+}
+
+/// Records whose gradient is zero: nothing can be found of them, and the others are attacked all the same.
+#[test]
+fn a_record_that_moves_nothing_stops_no_attack() {
+    let data = folder(30);
+    let model = data.path().join("model");
+    trained(data.path(), "linear", &model);
+    // With weights this large the softmax is 0 and 1 to the last digit, and the first class is never guessed: its records move the
+    // network, and others, which are right, nothing.
+    let file = model.join("model.safetensors");
+    let (tensors, spec) = (
+        Tensors::from_bytes(&fs::read(&file).unwrap()).unwrap(),
+        fs::read_to_string(model.join("network.json")).unwrap(),
+    );
+    let net = Network::<f32>::new(NetSpec::from_json(&spec).unwrap(), 0).unwrap();
+    let mut large = Tensors::default();
+    for t in net.tensors() {
+        let (shape, values) = tensors.get::<f32>(&t.name).unwrap();
+        let mut values: Vec<f32> = values.iter().map(|v| 1e6 * v).collect();
+        match shape[..] {
+            [_, inputs] => values[..inputs].fill(0.0),
+            _ => values[0] = -1e9,
+        }
+        large.insert(&t.name, shape, &values);
+    }
+    fs::write(&file, large.to_bytes().unwrap()).unwrap();
+    let out = data.path().join("attack");
+    answered(&[
+        "attack",
+        "--method",
+        "inversion",
+        "--model",
+        text(&model),
+        "--data",
+        text(data.path()),
+        "--records",
+        "30",
+        "--iterations",
+        "3",
+        "--sigmas",
+        "0",
+        "--seed",
+        "1",
+        "--format",
+        "csv",
+        "--out",
+        text(&out),
+    ]);
+    let table = csv(&out.join("records.csv"));
+    let norms = column(&table, "gradient_norm");
+    let zero = norms.iter().filter(|g| **g == 0.0).count();
+    assert!(zero > 0 && zero < 30, "{zero} of 30 records move nothing");
+    let answer = json(&out.join("inversion.json"));
+    // Those that are seen come back by the first layer; of the others the middle of the range is guessed.
+    assert!(answer["levels"][0]["first_layer"]["value"].as_f64().unwrap() > 0.0);
+}
+
 /// A gradient in a file: the record comes back; those of other networks, of zeros and of NaN are refused.
 #[test]
 fn a_given_gradient_is_inverted_or_refused() {

@@ -2,8 +2,7 @@
 
 use super::support::*;
 use leakscope_net::io::Tensors;
-use leakscope_net::leak::Label;
-use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
+use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer};
 use leakscope_net::{Clip, Data, NetSpec, Network};
 use std::collections::BTreeSet;
 use std::fs;
@@ -134,18 +133,10 @@ fn no_published_number_rebuilds_the_noise() {
         let data = Data::classes(start().input(), x.clone(), CLASSES, &y).unwrap();
         let closest = candidates.into_iter().map(|seed| {
             let config = TrainConfig {
-                optimizer: Optimizer::Sgd { momentum: 0.0 },
-                learning_rate: 1.0,
-                weight_decay: 0.0,
-                sampling: Sampling::Poisson { rate: 1.0 },
                 privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: SIGMA }),
-                tracking: Tracking::Off,
-                label: Label::Public,
-                delta: 1e-5,
                 seed,
                 randomness: Randomness::SeededNotPrivate,
-                divisor: None,
-                filter: None,
+                ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 1.0, Sampling::Poisson { rate: 1.0 })
             };
             let mut run = Trainer::new(start(), &data, config).unwrap();
             run.step().unwrap();

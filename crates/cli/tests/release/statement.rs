@@ -90,6 +90,10 @@ fn how_often_values_are_told_apart_decides_the_page() {
     // A pair that was given is public; one outside the bounds is refused.
     let pair = place.release(&format!("{line} given --sigma 1e5 --tell age=40,60"));
     assert_eq!(pair["tell"]["given"][0], serde_json::json!({"attribute": "age", "from": "40", "to": "60"}));
+    // Nearer than records differ: nothing is shown about typical values.
+    place.release(&format!("{line} near {bounds} --sigma 1e5 --tell age=40,41"));
+    assert_eq!(colour("near/release-1"), Colour::Amber);
+    assert!(place.text("near/private/release-1.html").contains("nearer to one another than records differ"));
     let message = place.run(&format!("release {line} given {bounds} --sigma 1 --tell age=40,600"));
     assert_eq!(message.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&message.stderr).contains("by its bounds"));
@@ -123,6 +127,34 @@ fn levels_are_those_that_many_have_unless_they_were_given() {
     assert!(!read.contains("levels of") && !read.contains("deviation of"), "{read}");
     assert!(r["given"].to_string().contains("The levels of `race`, `home`."), "{}", r["given"]);
     assert_eq!(r["mechanism"]["units"]["income"]["unit"], 524_288.0);
+}
+
+/// Public bounds are the public units also where there is no intercept: nothing is read off the data then.
+#[test]
+fn bounds_give_the_units_without_an_intercept_too() {
+    let place = Place::new();
+    let people = People::draw(4, 300);
+    let mut other = people.clone();
+    // Far enough to double the spread of the column.
+    other.numbers[7][0] = 990.0;
+    place.write("people.csv", &people.csv(false));
+    place.write("other.csv", &other.csv(false));
+    let line = "--target y --l2 0.1 --sigma 0.5 --scale none --no-intercept --drop race,home";
+    let bounds = "--bounds age=-1000..1000 --bounds height=0..300 --bounds income=0..1e6";
+    let released = |file: &str, more: &str, out: &str| {
+        place.release(&format!("{file} {line}{more} --out {out}"));
+        let r = place.statement(&format!("{out}/release-1/release.json"));
+        (r.mechanism.units.clone(), r.read_off.join(" "))
+    };
+    let (ours, read_off) = released("people.csv", &format!(" {bounds}"), "a");
+    let (theirs, _) = released("other.csv", &format!(" {bounds}"), "b");
+    assert_eq!(ours, theirs);
+    assert_eq!((ours["age"].centre, ours["age"].unit, ours["height"].unit), (0.0, 1024.0, 128.0));
+    assert!(!read_off.contains("public unit"), "{read_off}");
+    // Without them one record decides, and the statement says what was read.
+    let (ours, read_off) = released("people.csv", "", "c");
+    assert_ne!(ours, released("other.csv", "", "d").0);
+    assert!(read_off.contains("The public unit of `age`"), "{read_off}");
 }
 
 #[test]

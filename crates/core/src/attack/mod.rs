@@ -31,6 +31,7 @@ pub use softmax::{attack_classes, for_each_record_of_classes};
 pub use tally::student_975;
 
 use crate::claim::Observed;
+use crate::error::Setting;
 use crate::fisher::noise::Noise;
 use crate::glm::{Family, Fit};
 use crate::random::Seeded;
@@ -135,8 +136,9 @@ pub struct Outcomes {
 /// regression; other families also keep the encoded rows.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for noise scales that are not positive, no trials, or an informed adversary without an intercept
-/// to scale the record by (other than linear regression); [`Error::NoConvergence`] where a candidate has no model.
+/// [`Error::Setting`] for noise scales that are not positive and for no trials; [`Error::OutOfRange`] for an informed
+/// adversary without an intercept to scale the record by (other than linear regression); [`Error::NoConvergence`] where a
+/// candidate has no model.
 pub fn attack(
     rows: &dyn Rows,
     fit: &Fit,
@@ -160,11 +162,9 @@ impl Options {
     /// Checks what does not depend on the kind of model; noise is on `free` coordinates.
     fn check_noise(&self, free: usize) -> Result<()> {
         if let Some(&value) = self.sigmas.iter().find(|s| !(**s > 0.0 && s.is_finite())) {
-            return Err(Error::OutOfRange { subject: "sigma", value, expected: "a positive number" });
+            return Err(Error::Setting { setting: Setting::Sigma, value, expected: "a positive number" });
         }
-        if self.trials == 0 {
-            return Err(Error::OutOfRange { subject: "trials", value: 0.0, expected: "at least 1" });
-        }
+        Setting::Trials.in_range(self.trials as f64, self.trials > 0, "at least 1")?;
         match self.shape.as_ref().filter(|shape| shape.len() != free) {
             Some(shape) => Err(Error::Shape { subject: "the noise", actual: shape.len(), expected: free }),
             None => Ok(()),

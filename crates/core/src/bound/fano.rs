@@ -2,8 +2,8 @@
 
 use super::Prior;
 use crate::Result;
-use crate::dp::in_range;
 use crate::dp::rdp::best_order;
+use crate::error::Setting;
 use crate::special::{entropy_term, ln_add_exp};
 
 /// Algorithm 1: the largest success probability compatible with `I(X;Y) ≤ information` (nats).
@@ -21,7 +21,7 @@ pub fn success(prior: &Prior, information: f64) -> f64 {
 
 /// Algorithm 2: the same from `I_α(X;Y) ≤ information`, of an order above 1.
 pub fn success_of_order(prior: &Prior, alpha: f64, information: f64) -> Result<f64> {
-    in_range("Rényi order alpha", alpha, alpha > 1.0 && alpha.is_finite(), "a number above 1")?;
+    Setting::Alpha.in_range(alpha, alpha > 1.0 && alpha.is_finite(), "a number above 1")?;
     let m = prior.possible();
     let level = information.max(0.0) - prior.entropy_deficit(alpha);
     let (ln_rest, ln_m) = ((-1.0 / m).ln_1p(), m.ln());

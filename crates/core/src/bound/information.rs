@@ -5,7 +5,8 @@ use super::optimal::{Sampler, Success};
 use super::prior::PAIRWISE_UP_TO;
 use super::{Encodings, Prior};
 use crate::claim::Observed;
-use crate::dp::{Mechanism, in_range, positive};
+use crate::dp::{Mechanism, in_range};
+use crate::error::Setting;
 use crate::num::Moments;
 use crate::special::{entropy_term, ln_sum_exp};
 use crate::{Error, Result};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Exact information of randomised response (Guo eq. 9), as a sum of positive terms.
 pub fn randomised_response(prior: &Prior, noise: f64) -> Result<f64> {
-    in_range("noise", noise, noise > 0.0 && noise <= 1.0, "a probability above 0, at most 1")?;
+    Setting::ResponseNoise.probability(noise)?;
     let (a, b) = Mechanism::response(prior.candidates(), noise);
     // Σ_y p_y KL(a, P_y) + (1−p_y) KL(b, P_y) with P_y = b + (a−b)p_y: the added terms −x + y cancel over x.
     Ok(prior.sum(|p| {
@@ -25,7 +26,7 @@ pub fn randomised_response(prior: &Prior, noise: f64) -> Result<f64> {
 
 /// Upper bound for the Gaussian mechanism whose encodings are at most `diameter` apart (Guo thm. 2, eq. 19).
 pub fn theorem_2(prior: &Prior, diameter: f64, sigma: f64) -> Result<f64> {
-    positive("sigma", sigma)?;
+    Setting::Sigma.positive(sigma)?;
     let gone = -(-0.5 * (diameter / sigma).powi(2)).exp_m1();
     // −ln(p + (1−p)(1−gone)) = −ln(1 − (1−p) gone)
     Ok(prior.sum(|p| -p * (-(1.0 - p) * gone).ln_1p()))
@@ -34,7 +35,7 @@ pub fn theorem_2(prior: &Prior, diameter: f64, sigma: f64) -> Result<f64> {
 /// The bound of Theorem 2 before all distances are replaced by the largest,
 /// `−Σ_m p_m ln Σ_l p_l e^{−‖e_m−e_l‖²/2σ²}`; none where the pairs are too many.
 pub fn pairwise(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
-    positive("sigma", sigma)?;
+    Setting::Sigma.positive(sigma)?;
     encodings.check(prior)?;
     if prior.candidates() as usize > PAIRWISE_UP_TO {
         return Ok(None);

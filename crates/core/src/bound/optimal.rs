@@ -3,7 +3,8 @@
 
 use super::{Encodings, Prior};
 use crate::claim::Observed;
-use crate::dp::{Mechanism, in_range, positive};
+use crate::dp::Mechanism;
+use crate::error::Setting;
 use crate::num::Moments;
 use crate::special::{ln_sum_exp, normal_cdf, normal_ln_cdf, normal_pdf};
 use crate::{Error, Result};
@@ -27,10 +28,10 @@ pub(crate) struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     pub(crate) fn new(prior: &Prior, encodings: &'a Encodings, sigma: f64) -> Result<Self> {
-        positive("sigma", sigma)?;
+        Setting::Sigma.positive(sigma)?;
         encodings.check(prior)?;
         let m = prior.candidates();
-        in_range("candidates", m as f64, m <= SIMULATED_UP_TO, "at most 1e6 to be simulated")?;
+        Setting::Candidates.in_range(m as f64, m <= SIMULATED_UP_TO, "at most 1e6 to be simulated")?;
         let p = prior.probabilities();
         let mut sum = 0.0;
         let below = p.iter().map(|x| (sum += x, sum).1).collect();
@@ -125,7 +126,7 @@ pub fn gaussian_attack(
     trials: u64,
     seed: u64,
 ) -> Result<Observed> {
-    in_range("trials", trials as f64, trials >= 1, "at least 1")?;
+    Setting::Trials.in_range(trials as f64, trials >= 1, "at least 1")?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut sampler = Sampler::new(prior, encodings, sigma)?;
     let mut success = Success::default();
@@ -167,8 +168,8 @@ impl Success {
 /// Success of the optimal attack on one-hot encodings under a uniform prior, `∫ φ(z − 1/σ) Φ(z)^{M−1} dz`: the
 /// largest coordinate is guessed. Any M.
 pub fn one_hot(candidates: u64, sigma: f64) -> Result<f64> {
-    positive("sigma", sigma)?;
-    in_range("candidates", candidates as f64, candidates >= 2, "at least 2")?;
+    Setting::Sigma.positive(sigma)?;
+    Setting::Candidates.in_range(candidates as f64, candidates >= 2, "at least 2")?;
     let (centre, others) = (1.0 / sigma, candidates as f64 - 1.0);
     // The trapezoidal rule on an analytic integrand with Gaussian decay: a step of 1/32 is far below rounding.
     let step = 1.0 / 32.0;
@@ -182,9 +183,9 @@ pub fn one_hot(candidates: u64, sigma: f64) -> Result<f64> {
 /// The same attack played: of each game the secret's coordinate and the largest of all others are drawn, the latter as
 /// `Φ⁻¹(U^{1/(M−1)})`, so that a million games cost a second whatever M.
 pub fn one_hot_played(candidates: u64, sigma: f64, trials: u64, seed: u64) -> Result<Observed> {
-    positive("sigma", sigma)?;
-    in_range("candidates", candidates as f64, candidates >= 2, "at least 2")?;
-    in_range("trials", trials as f64, trials >= 1, "at least 1")?;
+    Setting::Sigma.positive(sigma)?;
+    Setting::Candidates.in_range(candidates as f64, candidates >= 2, "at least 2")?;
+    Setting::Trials.in_range(trials as f64, trials >= 1, "at least 1")?;
     let mut random = crate::random::Seeded::new(seed);
     let others = (candidates - 1) as f64;
     let mut hits = 0;
@@ -202,7 +203,7 @@ pub fn one_hot_played(candidates: u64, sigma: f64, trials: u64, seed: u64) -> Re
 
 /// Success of the optimal attack on randomised response, `Σ_y max_x p_x P(y|x)`.
 pub fn randomised_response(prior: &Prior, noise: f64) -> Result<f64> {
-    in_range("noise", noise, noise > 0.0 && noise <= 1.0, "a probability above 0, at most 1")?;
+    Setting::ResponseNoise.probability(noise)?;
     let (a, b) = Mechanism::response(prior.candidates(), noise);
     let Prior::Given(p) = prior else { return Ok(a) };
     let (mut first, mut second) = (0.0, 0.0);

@@ -1,6 +1,7 @@
 //! The secret: how likely each value is, and what the mechanism adds its noise to.
 
 use crate::dp::in_range;
+use crate::error::Setting;
 use crate::linalg::{axpy, dot, norm};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -17,13 +18,13 @@ pub enum Prior {
 impl Prior {
     /// M values, all alike.
     pub fn uniform(candidates: u64) -> Result<Self> {
-        in_range("candidates", candidates as f64, candidates >= 2, "at least 2")?;
+        Setting::Candidates.in_range(candidates as f64, candidates >= 2, "at least 2")?;
         Ok(Self::Uniform(candidates))
     }
 
     /// These probabilities, which must sum to one (to 1e-6; they are then rescaled).
     pub fn from_probabilities(p: Vec<f64>) -> Result<Self> {
-        in_range("candidates", p.len() as f64, p.len() >= 2, "at least 2")?;
+        Setting::Candidates.in_range(p.len() as f64, p.len() >= 2, "at least 2")?;
         for &x in &p {
             in_range("prior probability", x, x.is_finite() && (0.0..=1.0).contains(&x), "between 0 and 1")?;
         }
@@ -146,8 +147,7 @@ impl Encodings {
     /// M values evenly spaced from 0 to 1: a number that is released in steps.
     pub fn line(candidates: u64) -> Result<Self> {
         let most = super::optimal::SIMULATED_UP_TO;
-        in_range(
-            "candidates",
+        Setting::Candidates.in_range(
             candidates as f64,
             (2..=most).contains(&candidates),
             "at least 2, at most 1e6",

@@ -11,7 +11,7 @@ use super::testing::one_centre;
 use super::{Encodings, Prior, centres, fano};
 use crate::Result;
 use crate::claim::{Observed, Theorem};
-use crate::dp::positive;
+use crate::error::Setting;
 use crate::num::{Distribution, Summary};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -80,7 +80,7 @@ impl RecordBounds {
     /// No records yet; `records` are about to come, over which the draws of a simulation are spread.
     pub fn new(prior: Prior, sigmas: &[f64], records: u64, simulation: Option<Simulation>) -> Result<Self> {
         for &sigma in sigmas {
-            positive("sigma", sigma)?;
+            Setting::Sigma.positive(sigma)?;
         }
         let draws = simulation.map_or(0, |s| s.trials.div_ceil(records.max(1)));
         Ok(Self {

@@ -8,7 +8,8 @@
 
 use super::Prior;
 use super::testing::one_reference;
-use crate::dp::{in_range, positive};
+use crate::dp::in_range;
+use crate::error::Setting;
 use crate::{Error, Result};
 
 /// What a test against one reference for each step allows.
@@ -30,8 +31,8 @@ pub struct OverSteps {
 /// # Errors
 /// No step, no noise, distances that are none, or another number of them than candidates.
 pub fn over_steps(prior: &Prior, first: &[f64], later: f64, steps: u64, sigma: f64) -> Result<OverSteps> {
-    positive("sigma", sigma)?;
-    in_range("steps", steps as f64, steps >= 1, "at least 1")?;
+    Setting::Sigma.positive(sigma)?;
+    Setting::Steps.in_range(steps as f64, steps >= 1, "at least 1")?;
     let distance = |d: f64| in_range("distance", d, d >= 0.0 && d.is_finite(), "a finite number from 0 up");
     distance(later)?;
     first.iter().try_for_each(|d| distance(*d))?;

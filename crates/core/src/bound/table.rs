@@ -3,7 +3,8 @@
 use super::{Encodings, Prior, baseline, fano, information, optimal, testing};
 use crate::Result;
 use crate::claim::{Bound, Observed, Theorem};
-use crate::dp::{Accountant, Adjacency, Mechanism, in_range, positive, rdp};
+use crate::dp::{Accountant, Adjacency, Mechanism, rdp};
+use crate::error::Setting;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -133,8 +134,12 @@ pub fn bounds(prior: &Prior, channel: Channel, simulation: Option<Simulation>) -
             None
         }
         Channel::Renyi { alpha, epsilon } => {
-            in_range("Rényi order alpha", alpha, alpha >= 1.0 && alpha.is_finite(), "a number, at least 1")?;
-            in_range("epsilon", epsilon, epsilon >= 0.0 && epsilon.is_finite(), "a number, not negative")?;
+            Setting::Alpha.in_range(alpha, alpha >= 1.0 && alpha.is_finite(), "a number, at least 1")?;
+            Setting::Epsilon.in_range(
+                epsilon,
+                epsilon >= 0.0 && epsilon.is_finite(),
+                "a number, not negative",
+            )?;
             // Divergences grow with the order, so algorithm 1 applies at any; its order is 1.
             let first = fano::success(prior, epsilon);
             if alpha > 1.0 {
@@ -161,7 +166,7 @@ fn gaussian(
     sigma: f64,
     simulation: Option<Simulation>,
 ) -> Result<Option<Optimal>> {
-    positive("sigma", sigma)?;
+    Setting::Sigma.positive(sigma)?;
     let prior = rows.prior;
     encodings.check(prior)?;
     let m = prior.candidates();

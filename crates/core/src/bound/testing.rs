@@ -3,7 +3,8 @@
 
 use super::{Encodings, Prior, centres};
 use crate::Result;
-use crate::dp::{Accountant, positive};
+use crate::dp::Accountant;
+use crate::error::Setting;
 use crate::special::{normal_cdf, normal_pdf, normal_quantile};
 
 /// A reference `N(c, σ²I)` with all encodings within `radius` of c: `P(success) ≤ Φ(Φ⁻¹(p*) + radius/σ)`.
@@ -11,7 +12,7 @@ use crate::special::{normal_cdf, normal_pdf, normal_quantile};
 /// # Guarantee
 /// Every guess of every attacker, under the prior; concavity makes p* the worst share of the reference.
 pub fn one_centre(prior: &Prior, radius: f64, sigma: f64) -> Result<f64> {
-    positive("sigma", sigma)?;
+    Setting::Sigma.positive(sigma)?;
     Ok(normal_cdf(normal_quantile(prior.most_likely()) + radius / sigma).clamp(prior.most_likely(), 1.0))
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn one_reference(p: &[f64], rho: &[f64]) -> OneReference {
 /// # Guarantee
 /// Any centres and multipliers are valid; the search decides how tight the bound is, never whether it holds.
 pub fn best_centre(prior: &Prior, encodings: &Encodings, sigma: f64) -> Result<Option<f64>> {
-    positive("sigma", sigma)?;
+    Setting::Sigma.positive(sigma)?;
     encodings.check(prior)?;
     let least = prior.most_likely();
     if let (Prior::Uniform(m), Encodings::OneHot) = (prior, encodings) {

@@ -5,6 +5,7 @@ use super::pair::{Pair, pairs};
 use super::{
     Adjacency, Interval, Mechanism, check_delta, check_epsilon, counting, gaussian, grid, in_range, rdp,
 };
+use crate::error::Setting;
 use crate::{Error, Result};
 use realfft::RealFftPlanner;
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ impl Accountant {
     /// Adds `count` releases of a mechanism.
     pub fn with(mut self, mechanism: Mechanism, count: u64) -> Result<Self> {
         mechanism.check(self.adjacency)?;
-        in_range("steps", count as f64, (1..=1 << 40).contains(&count), "at least 1, at most 2^40")?;
+        Setting::Steps.in_range(count as f64, (1..=1 << 40).contains(&count), "at least 1, at most 2^40")?;
         match self.steps.iter_mut().find(|(m, _)| *m == mechanism) {
             Some((_, n)) => *n += count,
             None => self.steps.push((mechanism, count)),

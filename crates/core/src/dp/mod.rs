@@ -27,6 +27,7 @@ pub mod one_run;
 mod pair;
 pub mod rdp;
 
+use crate::error::Setting;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -90,13 +91,13 @@ impl Mechanism {
     pub fn check(self, adjacency: Adjacency) -> Result<()> {
         match self {
             Self::Gaussian { sigma, rate } => {
-                representable("sigma", sigma)?;
-                in_range("sampling rate", rate, rate > 0.0 && rate <= 1.0, "a probability above 0, at most 1")
+                representable(Setting::Sigma, sigma)?;
+                Setting::Rate.probability(rate)
             }
-            Self::Laplace { scale } => representable("scale", scale),
+            Self::Laplace { scale } => representable(Setting::LaplaceScale, scale),
             Self::RandomisedResponse { categories, noise } => {
-                in_range("categories", categories as f64, categories >= 2, "at least 2")?;
-                in_range("noise", noise, noise > 0.0 && noise <= 1.0, "a probability above 0, at most 1")?;
+                Setting::Categories.in_range(categories as f64, categories >= 2, "at least 2")?;
+                Setting::ResponseNoise.probability(noise)?;
                 match adjacency {
                     Adjacency::Replace => Ok(()),
                     Adjacency::AddRemove => Err(Error::NotApplicable {
@@ -168,19 +169,19 @@ pub(crate) fn positive(subject: &'static str, value: f64) -> Result<()> {
 }
 
 /// Noise whose square is a number too.
-fn representable(subject: &'static str, value: f64) -> Result<()> {
-    positive(subject, value)?;
-    in_range(subject, value, (1e-100..=1e100).contains(&value), "a number between 1e-100 and 1e100")
+fn representable(setting: Setting, value: f64) -> Result<()> {
+    setting.positive(value)?;
+    setting.in_range(value, (1e-100..=1e100).contains(&value), "a number between 1e-100 and 1e100")
 }
 
 /// δ must be a probability strictly between 0 and 1, large enough for its tails to be represented.
 pub(crate) fn check_delta(delta: f64) -> Result<()> {
-    in_range("delta", delta, (1e-300..1.0).contains(&delta), "a probability from 1e-300 up, below 1")
+    Setting::Delta.in_range(delta, (1e-300..1.0).contains(&delta), "a probability from 1e-300 up, below 1")
 }
 
 /// ε must be finite; negative values are meaningful for trade-off curves.
 pub(crate) fn check_epsilon(epsilon: f64) -> Result<()> {
-    in_range("epsilon", epsilon, epsilon.is_finite(), "a finite number")
+    Setting::Epsilon.in_range(epsilon, epsilon.is_finite(), "a finite number")
 }
 
 /// Golden values of testdata/make_dp_golden.py.

@@ -9,6 +9,7 @@
 use super::in_range;
 use crate::Result;
 use crate::claim::{Bound, Theorem};
+use crate::error::Setting;
 use crate::special::{binomial_tail, ln_binomial};
 
 /// What an auditor said of canaries.
@@ -41,8 +42,8 @@ impl Guesses {
 /// Counts that do not fit, ε below 0, δ outside 0 to 1.
 pub fn p_value(guesses: Guesses, epsilon: f64, delta: f64) -> Result<f64> {
     guesses.check()?;
-    in_range("epsilon", epsilon, epsilon >= 0.0, "at least 0")?;
-    in_range("delta", delta, (0.0..=1.0).contains(&delta), "between 0 and 1")?;
+    Setting::Epsilon.in_range(epsilon, epsilon >= 0.0, "at least 0")?;
+    Setting::Delta.in_range(delta, (0.0..=1.0).contains(&delta), "between 0 and 1")?;
     let Guesses { canaries: m, guessed: r, right: v } = guesses;
     // the success of randomised response, and of its failure without cancellation
     let (q, miss) = (1.0 / (1.0 + (-epsilon).exp()), 1.0 / (1.0 + epsilon.exp()));

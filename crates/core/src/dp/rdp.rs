@@ -1,7 +1,8 @@
 //! Rényi differential privacy: `D_α(P‖Q)` of one release at any real order, and the conversion to (ε, δ).
 
-use super::{Adjacency, Mechanism, check_delta, in_range, positive};
+use super::{Adjacency, Mechanism, check_delta};
 use crate::Result;
+use crate::error::Setting;
 use crate::special::{ln_1m_exp, ln_abs_binomial, ln_add_exp, normal_ln_cdf};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ pub struct RdpEpsilon {
 /// Not below the divergence of the pair that dominates the release under `adjacency`, in either direction.
 pub fn divergence(mechanism: Mechanism, adjacency: Adjacency, alpha: f64) -> Result<f64> {
     mechanism.check(adjacency)?;
-    in_range("alpha", alpha, alpha > 1.0 && alpha.is_finite(), "an order above 1")?;
+    Setting::Alpha.in_range(alpha, alpha > 1.0 && alpha.is_finite(), "an order above 1")?;
     let value = match mechanism {
         Mechanism::Gaussian { sigma, rate } => sampled_gaussian(sigma, rate, adjacency, alpha),
         Mechanism::Laplace { scale } => laplace(adjacency.sensitivity() / scale, alpha),
@@ -350,7 +351,7 @@ pub(crate) fn best_order(mut f: impl FnMut(f64) -> Result<f64>) -> Result<(f64, 
             fd = at(d)?;
         }
     }
-    positive("alpha", best.0)?;
+    Setting::Alpha.positive(best.0)?;
     Ok((best.0, best.1))
 }
 

@@ -17,6 +17,7 @@ pub mod softmax;
 pub use eta::{Eta, EtaState};
 pub use sets::SetSums;
 
+use crate::error::Setting;
 use crate::glm::Fit;
 use crate::linalg::{
     Cholesky, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_parallel, matmul_transposed,
@@ -155,7 +156,7 @@ impl Geometry {
     /// Prepares a model for `release`; `attributes` are reported in the order given.
     ///
     /// # Errors
-    /// [`Error::Singular`] where H has no inverse; [`Error::OutOfRange`] for a σ that is not positive.
+    /// [`Error::Singular`] where H has no inverse; [`Error::Setting`] for a σ that is not positive.
     pub fn new(fit: &Fit, attributes: &[Directions], release: Release) -> Result<Self> {
         Self::prepared(fit, attributes, release, None)
     }
@@ -186,13 +187,7 @@ impl Geometry {
         release: Release,
         whitener: Option<&[f64]>,
     ) -> Result<Self> {
-        if !(release.sigma > 0.0 && release.sigma.is_finite()) {
-            return Err(Error::OutOfRange {
-                subject: "sigma",
-                value: release.sigma,
-                expected: "a positive number",
-            });
-        }
+        Setting::Sigma.positive(release.sigma)?;
         if release.releases == 0 {
             return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }

@@ -79,6 +79,17 @@ struct Record<'a> {
     label: f64,
 }
 
+/// What the scaling of columns does to an attribute.
+#[derive(Debug, Clone, Copy)]
+enum Moves {
+    /// Nothing: its scales are given.
+    Not,
+    /// It is one column, whose scale moves.
+    Column(usize),
+    /// It is directions of columns of which some move.
+    Directions,
+}
+
 impl Counted {
     /// The model with its scaling taken as given.
     pub fn geometry(&self) -> &Geometry {
@@ -148,16 +159,32 @@ impl Counted {
         out.eta.clear();
         out.dfil.clear();
         out.attribute_eta.clear();
+        let moves: Vec<Moves> = self.attributes.iter().map(|attribute| self.moves(attribute)).collect();
         for i in 0..n {
             let record = self.record(block, &out.plain, (&h, &overlaps), i);
             let columns: Vec<f64> = (0..self.slope.len()).map(|j| self.column_norm(&record, j)).collect();
             self.whole(&record, &columns, depth, i, out)?;
-            self.attributes_of(&record, &columns, i, out)?;
+            self.attributes_of(&record, &columns, (&moves, i), out)?;
         }
         (out.h, out.overlaps) = (h, overlaps);
         match out.eta.iter().chain(&out.dfil).chain(&out.attribute_eta).find(|v| !v.is_finite()) {
             Some(&value) => Err(Error::Overflow { value }),
             None => Ok(()),
+        }
+    }
+
+    /// What the scaling does to an attribute: it follows from the model alone, and looking for it takes as long as a record does.
+    fn moves(&self, attribute: &Directions) -> Moves {
+        let m = attribute.count;
+        // Columns of DB; an attribute whose scales are given keeps its η.
+        let moved =
+            self.slope.iter().enumerate().any(|(j, slope)| {
+                *slope != 0.0 && attribute.basis[j * m..(j + 1) * m].iter().any(|b| *b != 0.0)
+            });
+        match unit_column(attribute, self.geometry.fit.w.len()) {
+            _ if !moved => Moves::Not,
+            Some(j) => Moves::Column(j),
+            None => Moves::Directions,
         }
     }
 
@@ -268,29 +295,29 @@ impl Counted {
         Ok(lanczos(start, apply)?.max(0.0).sqrt())
     }
 
+    /// Of record `i`; `moves` has an entry for each attribute.
     fn attributes_of(
         &self,
         record: &Record<'_>,
         columns: &[f64],
-        i: usize,
+        (moves, i): (&[Moves], usize),
         out: &mut CountedRecords,
     ) -> Result<()> {
         let (gain, p, d) = (self.geometry.gain, record.x.len(), columns.len());
         let count = self.attributes.len();
-        for (k, attribute) in self.attributes.iter().enumerate() {
+        for (k, (attribute, moves)) in self.attributes.iter().zip(moves).enumerate() {
+            match moves {
+                Moves::Not => {
+                    out.attribute_eta.push(out.plain.attribute_eta[i * count + k]);
+                    continue;
+                }
+                Moves::Column(j) => {
+                    out.attribute_eta.push(gain * columns[*j]);
+                    continue;
+                }
+                Moves::Directions => {}
+            }
             let m = attribute.count;
-            // Columns of DB; an attribute whose scales are given keeps its η.
-            let moved = (0..d).any(|j| {
-                self.slope[j] != 0.0 && attribute.basis[j * m..(j + 1) * m].iter().any(|b| *b != 0.0)
-            });
-            if !moved {
-                out.attribute_eta.push(out.plain.attribute_eta[i * count + k]);
-                continue;
-            }
-            if let Some(j) = unit_column(attribute, p) {
-                out.attribute_eta.push(gain * columns[j]);
-                continue;
-            }
             // JB as rows of p numbers, one a direction.
             let mut jacobian = vec![0.0; m * p];
             for (c, row) in jacobian.chunks_exact_mut(p).enumerate() {

@@ -10,7 +10,8 @@ use super::secular::{Problem, top_eigenvalues};
 use super::{Geometry, Prepared, Records};
 use crate::Result;
 use crate::linalg::{
-    axpy, dot, gram_add_lower, largest_eigenvalue, matmul_parallel, matmul_transposed, mirror_lower, norm,
+    add, axpy, dot, gram_add_lower, largest_eigenvalue, matmul_parallel, matmul_transposed, mirror_lower,
+    norm,
 };
 use crate::linalg::{symmetric_eigen, times};
 use crate::rows::Block;
@@ -29,9 +30,11 @@ pub struct SetSums {
     /// `Σω²c²‖H⁻¹x‖²`.
     h2: f64,
     s: Vec<f64>,
-    /// `Σω²(a²‖w_S‖² + c²) xxᵀ`, lower triangle.
+    /// Whether what attributes over the set need is kept.
+    attributes: bool,
+    /// `Σω²(a²‖w_S‖² + c²) xxᵀ`, lower triangle; empty until something is added to it.
     whole: Vec<f64>,
-    /// `Σω²a² xxᵀ`, lower triangle; empty where it is not asked for.
+    /// `Σω²a² xxᵀ`, likewise; empty where it is not asked for.
     curved: Vec<f64>,
     /// Whether both are those of the whole training set, had from the Hessian: its eigenvectors are theirs.
     of_hessian: bool,
@@ -46,19 +49,18 @@ pub struct SetSums {
 impl SetSums {
     /// Sums for the leakage of a set of records; `attributes` keeps also what attributes over the set need.
     pub fn new(p: usize, attributes: bool) -> Self {
-        Self {
-            p,
-            s: vec![0.0; p],
-            whole: vec![0.0; p * p],
-            curved: vec![0.0; if attributes { p * p } else { 0 }],
-            ..Self::default()
-        }
+        Self { p, attributes, s: vec![0.0; p], ..Self::default() }
     }
 
     /// Whether these are sums over `p` columns, as [`SetSums::new`] makes them.
     pub(crate) fn has_sizes(&self, p: usize, attributes: bool) -> bool {
-        let curved = if attributes { p * p } else { 0 };
-        self.p == p && self.s.len() == p && self.whole.len() == p * p && self.curved.len() == curved
+        let square = |matrix: &[f64]| matrix.is_empty() || matrix.len() == p * p;
+        self.p == p
+            && self.attributes == attributes
+            && self.s.len() == p
+            && square(&self.whole)
+            && square(&self.curved)
+            && (attributes || self.curved.is_empty())
     }
 
     /// Records added.
@@ -73,8 +75,20 @@ impl SetSums {
         self.of_hessian = false;
         self.h2 += other.h2;
         axpy(1.0, &other.s, &mut self.s);
-        axpy(1.0, &other.whole, &mut self.whole);
-        axpy(1.0, &other.curved, &mut self.curved);
+        for (sum, other) in [(&mut self.whole, &other.whole), (&mut self.curved, &other.curved)] {
+            if sum.is_empty() {
+                sum.clone_from(other);
+            } else if !other.is_empty() {
+                add(other, sum);
+            }
+        }
+    }
+
+    /// Both triangles of one of the matrices.
+    fn square(&self, lower: &[f64]) -> Vec<f64> {
+        let mut all = if lower.is_empty() { vec![0.0; self.p * self.p] } else { lower.to_vec() };
+        mirror_lower(&mut all, self.p);
+        all
     }
 }
 
@@ -106,11 +120,13 @@ impl Geometry {
                 gathered.as_slice()
             }
         };
+        set.whole.resize(p * p, 0.0);
         gram_add_lower(x, Some(&whole_weights), p, &mut set.scratch, &mut set.whole);
-        if !set.curved.is_empty() {
+        if set.attributes {
             let curved = (0..count).map(|k| (records.omega[nth(k)] * records.a[nth(k)]).powi(2));
             whole_weights.clear();
             whole_weights.extend(curved);
+            set.curved.resize(p * p, 0.0);
             gram_add_lower(x, Some(&whole_weights), p, &mut set.scratch, &mut set.curved);
         }
         set.gathered = gathered;
@@ -189,8 +205,7 @@ impl Geometry {
             top_eigenvalues(&poles, 1, |_| problem, |_, value| top = value.max(0.0));
             return Ok(self.gain * top.sqrt());
         }
-        let mut m = set.whole.clone();
-        mirror_lower(&mut m, p);
+        let mut m = set.square(&set.whole);
         for i in 0..p {
             for j in 0..p {
                 m[i * p + j] += set.s[i] * self.w_data[j] + self.w_data[i] * set.s[j];
@@ -226,7 +241,7 @@ impl Geometry {
                 })
                 .sum()
         };
-        let curved = trace(&set.curved);
+        let curved = if set.curved.is_empty() { 0.0 } else { trace(&set.curved) };
         let hs = times(&square, &set.s);
         let factor = self.gain.powi(2) / set.records as f64;
         let mut means: Vec<f64> = (0..d)
@@ -252,9 +267,7 @@ impl Geometry {
             let q = q.chunks_exact(p.max(1)).flat_map(|row| order.iter().map(|&j| row[j])).collect();
             (vec![], order.iter().map(|&j| lambda[j]).collect(), q)
         } else {
-            let mut curved = set.curved.clone();
-            mirror_lower(&mut curved, p);
-            let curved = self.sandwiched(&curved, p);
+            let curved = self.sandwiched(&set.square(&set.curved), p);
             let (mut lambda, q) = symmetric_eigen(&curved, p)?;
             lambda.iter_mut().for_each(|v| *v = v.max(0.0));
             (curved, lambda, q)

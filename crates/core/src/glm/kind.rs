@@ -1,6 +1,7 @@
 //! What a model is called, and how it is written in a request or a document.
 
 use super::family::{Family, Parameter};
+use crate::error::Setting;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,22 +83,22 @@ impl ModelName {
     /// The kind of this name. Powers 1 and 2 are Poisson and gamma regression, power 0 least squares.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a power or a threshold that is missing, of another kind, or outside its range.
+    /// [`Error::Setting`] for a power or a threshold that is missing, of another kind, or outside its range.
     pub fn kind(self, power: Option<f64>, threshold: Option<f64>) -> Result<ModelKind> {
         let stray = match self {
-            Self::Tweedie => threshold.map(|v| ("the threshold", v, "a huber model, which alone has one")),
-            Self::Huber => power.map(|v| ("the power", v, "a tweedie model, which alone has one")),
+            Self::Tweedie => threshold.map(|v| (Setting::Threshold, v, "a huber model, which alone has one")),
+            Self::Huber => power.map(|v| (Setting::Power, v, "a tweedie model, which alone has one")),
             Self::Linear
             | Self::Logistic
             | Self::Poisson
             | Self::Gamma
             | Self::SquaredHinge
             | Self::Softmax => power
-                .map(|v| ("the power", v, "a tweedie model, which alone has one"))
-                .or(threshold.map(|v| ("the threshold", v, "a huber model, which alone has one"))),
+                .map(|v| (Setting::Power, v, "a tweedie model, which alone has one"))
+                .or(threshold.map(|v| (Setting::Threshold, v, "a huber model, which alone has one"))),
         };
-        if let Some((subject, value, expected)) = stray {
-            return Err(Error::OutOfRange { subject, value, expected });
+        if let Some((setting, value, expected)) = stray {
+            return Err(Error::Setting { setting, value, expected });
         }
         Ok(match self {
             Self::Linear => ModelKind::Linear,
@@ -121,7 +122,7 @@ impl ModelKind {
     /// A Tweedie model with a logarithmic link. Powers 1 and 2 are Poisson and gamma regression.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for other powers: those between 0 and 1 are of no distribution, and above 2 the loss is not convex
+    /// [`Error::Setting`] for other powers: those between 0 and 1 are of no distribution, and above 2 the loss is not convex
     /// in z, so that a minimiser need not be the only one.
     pub fn tweedie(power: f64) -> Result<Self> {
         let expected = "a number from 1 to 2 (0 is linear regression; above 2 the loss is not convex)";
@@ -129,17 +130,17 @@ impl ModelKind {
             (1.0, _) => Ok(Self::Poisson),
             (2.0, _) => Ok(Self::Gamma),
             (power, Some(p)) if power > 1.0 && power < 2.0 => Ok(Self::Tweedie(p)),
-            _ => Err(Error::OutOfRange { subject: "the power", value: power, expected }),
+            _ => Err(Error::Setting { setting: Setting::Power, value: power, expected }),
         }
     }
 
     /// A model of Huber's loss.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a threshold that is not positive.
+    /// [`Error::Setting`] for a threshold that is not positive.
     pub fn huber(threshold: f64) -> Result<Self> {
         let expected = "a positive number, in the unit of the target";
-        let wrong = Error::OutOfRange { subject: "the threshold", value: threshold, expected };
+        let wrong = Error::Setting { setting: Setting::Threshold, value: threshold, expected };
         Parameter::new(threshold).map(Self::Huber).ok_or(wrong)
     }
 

@@ -1,7 +1,7 @@
 //! The sums of a fit as passes: objective, gradient and Hessian at given coefficients.
 
 use super::{Family, Parameter};
-use crate::linalg::{add_transposed_times, axpy, dot, gram_add_lower, norm};
+use crate::linalg::{add, add_transposed_times, axpy, dot, gram_add_lower, norm};
 use crate::pass::{Merge, Pass, overflowing};
 use crate::rows::Block;
 use crate::vector::{RowProducts, dispatch};
@@ -116,7 +116,7 @@ impl Merge for Sums {
         self.weight += later.weight;
         self.scale += later.scale;
         axpy(1.0, &later.gradient, &mut self.gradient);
-        axpy(1.0, &later.hessian, &mut self.hessian);
+        add(&later.hessian, &mut self.hessian);
         self.reach.iter_mut().zip(&later.reach).for_each(|(reach, x)| *reach = reach.max(*x));
         self.margin = self.margin.min(later.margin);
         self.unit_weights &= later.unit_weights;

@@ -1,19 +1,14 @@
 //! Eigenvalues of symmetric matrices: all of them, or the largest by Lanczos.
 
-use super::{FEW_PIECES, PIECES, axpy, check_finite, dot, failed, norm, times, view};
+use super::divide::{self, Eigen};
+use super::tridiagonal::Tridiagonal;
+use super::{FEW_PIECES, axpy, check_finite, dot, failed, norm, times, view};
 use crate::Result;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::tridiag::{tridiag_in_place, tridiag_in_place_scratch};
-use faer::linalg::evd::{
-    ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch, tridiagonal_self_adjoint_evd,
-};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj,
-};
-use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
-use faer::{Conj, Mat, MatMut, MatRef};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{Mat, MatMut, MatRef};
+use rayon::prelude::*;
 
 /// Eigenvalues of a symmetric p × p matrix, largest first, and its eigenvectors as columns of a row-major p × p
 /// matrix.
@@ -22,8 +17,11 @@ pub fn symmetric_eigen(a: &[f64], p: usize) -> Result<(Vec<f64>, Vec<f64>)> {
         return Ok((vec![], vec![]));
     }
     check_finite("a symmetric matrix", a)?;
+    if p >= STAGED_FROM {
+        return in_stages(a, p);
+    }
     let mut vectors = Mat::zeros(p, p);
-    let values = decompose(view(a, p), Some(vectors.as_mut()))?;
+    let values = at_once(view(a, p), Some(vectors.as_mut()))?;
     let ordered = values.into_iter().rev().collect();
     let mut q = vec![0.0; p * p];
     for i in 0..p {
@@ -35,14 +33,6 @@ pub fn symmetric_eigen(a: &[f64], p: usize) -> Result<(Vec<f64>, Vec<f64>)> {
 }
 
 /// Eigenvalues, smallest first, and the vectors where there is room for them.
-fn decompose(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
-    let p = a.nrows();
-    if let Some(vectors) = vectors {
-        return if p < STAGED_FROM { at_once(a, Some(vectors)) } else { in_stages(a, vectors) };
-    }
-    at_once(a, None)
-}
-
 fn at_once(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f64>> {
     let p = a.nrows();
     let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
@@ -55,40 +45,28 @@ fn at_once(a: MatRef<'_, f64>, vectors: Option<MatMut<'_, f64>>) -> Result<Vec<f
     Ok(values.column_vector().iter().copied().collect())
 }
 
-/// From this size on the stages of a decomposition are cut each in its own way.
+/// From this size on eigenvectors are had in stages of our own: faer's spend most of the time on one core.
 const STAGED_FROM: usize = 256;
 
-/// The same in its three stages: `A = Q T Qᵀ` with T tridiagonal, which runs at the speed of memory and gains from few pieces; the
-/// eigenvectors of T; and Q times these, products that gain from many.
-fn in_stages(a: MatRef<'_, f64>, mut vectors: MatMut<'_, f64>) -> Result<Vec<f64>> {
-    let p = a.nrows();
-    let block = recommended_block_size::<f64>(p, p);
-    let (mut t, mut reflections) = (a.to_owned(), Mat::zeros(block, p - 1));
-    let mut memory = MemBuffer::new(tridiag_in_place_scratch::<f64>(p, FEW_PIECES, Default::default()));
-    let stack = MemStack::new(&mut memory);
-    tridiag_in_place(t.as_mut(), reflections.as_mut(), FEW_PIECES, stack, Default::default());
-    let (mut diagonal, mut beside, mut values) = (Diag::zeros(p), Diag::zeros(p), Diag::zeros(p));
-    for i in 0..p {
-        diagonal[i] = t[(i, i)];
-        beside[i] = if i + 1 < p { t[(i + 1, i)] } else { 0.0 };
-    }
-    let wanted = ComputeEigenvectors::Yes;
-    let mut memory = MemBuffer::new(self_adjoint_evd_scratch::<f64>(p, wanted, PIECES, Default::default()));
-    let (stack, room) = (MemStack::new(&mut memory), Some(vectors.as_mut()));
-    let (d, b) = (diagonal.as_ref(), beside.as_ref());
-    tridiagonal_self_adjoint_evd(d, b, values.as_mut(), room, PIECES, stack, Default::default())
-        .map_err(|_| failed("an eigenvalue"))?;
-    let scratch = apply_block_householder_sequence_on_the_left_in_place_scratch::<f64>(p - 1, block, p);
-    let mut memory = MemBuffer::new(scratch);
-    apply_block_householder_sequence_on_the_left_in_place_with_conj(
-        t.as_ref().submatrix(1, 0, p - 1, p - 1),
-        reflections.as_ref(),
-        Conj::No,
-        vectors.as_mut().subrows_mut(1, p - 1),
-        PIECES,
-        MemStack::new(&mut memory),
-    );
-    Ok(values.column_vector().iter().copied().collect())
+/// The same with T tridiagonal between: `A = QTQᵀ`, the eigenvectors of T, and Q times these.
+fn in_stages(a: &[f64], p: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+    // In a unit of its own, so that squares are numbers; a power of two, so that nothing is rounded by it.
+    let largest = a.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+    let unit =
+        if largest >= f64::MIN_POSITIVE { f64::from_bits(largest.to_bits() & (0x7ff << 52)) } else { 1.0 };
+    let t = Tridiagonal::new(a.iter().map(|v| v / unit).collect(), p);
+    let Eigen { values, mut vectors } = divide::tridiagonal(t.diagonal.clone(), &t.beside)?;
+    t.rotate(&mut vectors);
+    let mut q = vec![0.0; p * p];
+    let rows = 16;
+    q.par_chunks_mut(rows * p).enumerate().for_each(|(k, q)| {
+        for (j, vector) in vectors.chunks_exact(p).rev().enumerate() {
+            for (q, v) in q.chunks_exact_mut(p).zip(&vector[k * rows..]) {
+                q[j] = *v;
+            }
+        }
+    });
+    Ok((values.iter().rev().map(|value| value * unit).collect(), q))
 }
 
 /// From this size on the largest eigenvalue is sought by Lanczos first.
@@ -108,7 +86,7 @@ pub fn largest_eigenvalue(a: &[f64], p: usize) -> Result<f64> {
             return Ok(top.value.max(0.0));
         }
     }
-    let values = decompose(view(a, p), None)?;
+    let values = at_once(view(a, p), None)?;
     Ok(values.last().copied().unwrap_or(0.0).max(0.0))
 }
 

@@ -4,11 +4,14 @@
 //! scales on tall and narrow tables.
 
 mod cholesky;
+mod divide;
 mod eigen;
+mod tridiagonal;
 
 use crate::{Error, Result};
 use faer::{MatRef, Par};
 use gemm::Parallelism;
+use rayon::prelude::*;
 use std::num::NonZeroUsize;
 
 pub use cholesky::Cholesky;
@@ -190,6 +193,17 @@ pub fn axpy(factor: f64, x: &[f64], out: &mut [f64]) {
     for (o, v) in out.iter_mut().zip(x) {
         *o += factor * v;
     }
+}
+
+/// Numbers from which adding is worth more than one thread.
+const MANY: usize = 1 << 16;
+
+/// `out += x`, on all threads where these are many: sums of parts are merged while nobody else has work.
+pub fn add(x: &[f64], out: &mut [f64]) {
+    if out.len() < MANY {
+        return axpy(1.0, x, out);
+    }
+    out.par_chunks_mut(MANY / 4).zip(x.par_chunks(MANY / 4)).for_each(|(out, x)| axpy(1.0, x, out));
 }
 
 /// Euclidean norm.

@@ -2,7 +2,7 @@
 
 use super::{Merge, Pass, overflowing};
 use crate::Result;
-use crate::linalg::{axpy, gram_add_lower, mirror_lower, norm};
+use crate::linalg::{add, axpy, gram_add_lower, mirror_lower, norm};
 use crate::rows::Block;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -82,7 +82,7 @@ impl CovarianceSums {
 
 impl Merge for CovarianceSums {
     fn merge(&mut self, later: Self) {
-        axpy(1.0, &later.gram, &mut self.gram);
+        add(&later.gram, &mut self.gram);
         axpy(1.0, &later.delta, &mut self.delta);
         self.rows += later.rows;
     }

@@ -126,6 +126,8 @@ impl<'a> BalancedTelling<'a> {
                 | Error::NoConvergence { .. }
                 | Error::Singular { .. }
                 | Error::RareClass { .. }
+                | Error::Weight { .. }
+                | Error::Setting { .. }
                 | Error::OutOfRange { .. },
             ) => Ok(OtherModel::Nothing),
             Err(e) => Err(e),

@@ -182,6 +182,7 @@ pub(super) fn unless_there_is_none(refit: Result<Refit>) -> Result<Option<Refit>
             Error::Separable
             | Error::NoConvergence { .. }
             | Error::Singular { .. }
+            | Error::Setting { .. }
             | Error::OutOfRange { .. },
         ) => Ok(None),
         Err(e) => Err(e),

@@ -16,10 +16,10 @@ use leakscope_core::measure::{EXTREMES, Extreme};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, ReadOff, SigmaSource, Timings};
-use leakscope_report::choice::{self, ColumnKind, Scaling, SeriesBy, ValueKind};
+use leakscope_report::choice::{self, ColumnKind, ColumnRole, Roles, Scaling, SeriesBy, ValueKind};
 use leakscope_report::tell::Tell;
 use leakscope_report::verdict::of_audit;
-use leakscope_table::{Attribute, Encoding, Kind, Missing, OneHot, Scale, TargetCoding};
+use leakscope_table::{Attribute, Encoding, Kind, Missing, OneHot, Role, Scale, TargetCoding};
 
 const BINS: usize = 60;
 /// Records listed at either end.
@@ -362,18 +362,18 @@ fn columns(encoding: &Encoding, dropped: &[String]) -> Vec<report::Column> {
     let mut columns: Vec<report::Column> = vec![];
     for profile in &encoding.profile {
         match columns.iter_mut().find(|c| c.name == profile.name) {
-            Some(known) => known.role = format!("{}, {}", known.role, profile.role.name()),
+            Some(known) => known.roles.0.push(role(profile.role)),
             None => columns.push(column(profile)),
         }
     }
     for name in dropped.iter().map(|n| n.trim()) {
         // A group may be no feature: it is dropped and a group.
         match columns.iter_mut().find(|c| c.name == name) {
-            Some(known) => known.role = format!("dropped, {}", known.role),
+            Some(known) => known.roles.0.insert(0, ColumnRole::Dropped),
             None => columns.push(report::Column {
                 name: name.into(),
                 kind: ColumnKind::Unread,
-                role: "dropped".into(),
+                roles: Roles(vec![ColumnRole::Dropped]),
                 missing: 0,
                 levels: None,
                 range: None,
@@ -390,9 +390,19 @@ fn column(c: &leakscope_table::ColumnProfile) -> report::Column {
             Kind::Number => ColumnKind::Number,
             Kind::Category => ColumnKind::Category,
         },
-        role: c.role.name().into(),
+        roles: Roles(vec![role(c.role)]),
         missing: c.missing,
         levels: (c.kind == Kind::Category && !c.levels.is_empty()).then_some(c.levels.len()),
         range: c.min.zip(c.max).map(|(a, b)| [a, b]),
+    }
+}
+
+fn role(role: Role) -> ColumnRole {
+    match role {
+        Role::Feature => ColumnRole::Feature,
+        Role::Target => ColumnRole::Target,
+        Role::Id => ColumnRole::Id,
+        Role::Weights => ColumnRole::Weights,
+        Role::Group => ColumnRole::Group,
     }
 }

@@ -5,7 +5,7 @@ use crate::remarks::{left_out, listed, of_data};
 use leakscope_core::glm::ModelKind;
 use leakscope_report::choice::ScalingMode;
 use leakscope_report::noise::Source;
-use leakscope_table::{MIN_LEVEL_COUNT, TargetCoding};
+use leakscope_table::{Attribute, Encoding, MIN_LEVEL_COUNT, TargetCoding};
 
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
@@ -21,12 +21,31 @@ pub(super) fn away_from_minimiser(relative: f64) -> Option<String> {
     })
 }
 
+/// Categories whose list of levels one record decides, and what ends that.
+fn hanging_levels(encoding: &Encoding) -> Option<String> {
+    let hang = |a: &Attribute| a.levels_hang_on_one.as_ref().map(|_| a.name.clone());
+    let names: Vec<String> = encoding.attributes.iter().filter_map(hang).collect();
+    let ends = match encoding.levels_settled_at {
+        Some(count) => {
+            format!(" ⟨min_level_count={count}⟩ merges rarer levels so that no record decides that.")
+        }
+        None => String::new(),
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "One record decides which levels are listed of {}: with another value in it the model would have other columns.{ends}",
+            listed(&names)
+        )
+    })
+}
+
 impl AuditParts<'_> {
     /// Things the user should know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.facts.warnings.clone();
         warnings.extend(self.noise.iter().filter_map(|n| n.instead.clone()));
         warnings.extend(of_data(self.encoding));
+        warnings.extend(hanging_levels(self.encoding));
         warnings.extend(self.small_groups());
         if let Some(scored) = &self.score
             && scored.dropped > 0

@@ -109,13 +109,15 @@ pub(super) fn prepare(
 ) -> Result<Prepared> {
     let release = spread.release(request);
     let explained = |e| explain(e, encoding, request.l2);
-    let geometry = match spread {
-        Spread::Isotropic(_) => Geometry::new(fit, directions, release),
-        Spread::Shaped(noise) => Geometry::under(fit, directions, release, noise),
-    }
-    .map_err(explained)?;
+    let geometry = || {
+        let geometry = match spread {
+            Spread::Isotropic(_) => Geometry::new(fit, directions, release),
+            Spread::Shaped(noise) => Geometry::under(fit, directions, release, noise),
+        };
+        geometry.map_err(explained)
+    };
     if !matters(encoding, request.l2) {
-        return Ok(Prepared { geometry, counting: None });
+        return Ok(Prepared { geometry: geometry()?, counting: None });
     }
     let (model, units) = units(encoding, fit, true).map_err(explained)?;
     let counted = match spread {
@@ -123,6 +125,8 @@ pub(super) fn prepare(
         Spread::Shaped(noise) => Counted::under(&model, &units, directions, release, noise),
     }
     .map_err(explained)?;
+    // In units of the encoding it is the same model, and most of the work of a wide table is its geometry.
+    let geometry = if model.fit == *fit { counted.geometry().clone() } else { geometry()? };
     let depth = depth(fit);
     let replaces = request.scaling == ScalingChoice::Counted;
     Ok(Prepared { geometry, counting: Some(Counting { counted, depth, replaces }) })

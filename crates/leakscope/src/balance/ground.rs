@@ -102,10 +102,6 @@ impl<'a> Ground<'a> {
         });
         match (outcome, failure) {
             (_, Some(failure)) => Err(failure),
-            (Err(CoreError::OutOfRange { subject: "a weight", .. }), _) => Err(Failure::option(
-                "weights",
-                "balancing needs positive weights: leave rows of weight zero out",
-            )),
             (outcome, None) => outcome.map_err(|e| explain(e, &self.loaded.encoding, request.l2)),
         }
     }

@@ -6,7 +6,7 @@ use super::{VERSION, read_json, records_of};
 use crate::audit::{self, Request};
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
-use leakscope_report::Audit;
+use leakscope_report::{Audit, PageKind};
 use leakscope_table::{Hooks, Machines, RecordsFormat, Table};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -200,7 +200,7 @@ impl Plan {
             audit.tables.push(name.into());
         }
         let mut pending = Pending::default();
-        folder.page(&mut pending, "audit", &leakscope_report::page(&audit))?;
+        folder.page(&mut pending, PageKind::Audit, &leakscope_report::page(&audit))?;
         folder.text(&mut pending, "audit.json", &leakscope_report::json(&audit))?;
         let mut written = folder.publish(pending)?;
         written.extend(moved);

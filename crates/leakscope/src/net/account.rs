@@ -6,7 +6,7 @@ use super::model::{TRAINING, facts};
 use super::notes::notes;
 use super::run::{Ended, Plan, epsilon};
 use super::table::ENCODING;
-use super::{Precision, clip_facts};
+use super::{Precision, clip_facts, optimizer_facts};
 use crate::Result;
 use crate::output::{Folder, Pending};
 use leakscope_core::claim::Measured;
@@ -20,6 +20,7 @@ use leakscope_net::{
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
+use leakscope_report::PageKind;
 use leakscope_report::format;
 use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
@@ -104,7 +105,7 @@ pub(crate) fn finish<T: Real>(
         folder.text(&mut pending, ENCODING, &coding.json()?)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.page(&mut pending, "training", &page::training_page(&training))?;
+    folder.page(&mut pending, PageKind::Training, &page::training_page(&training))?;
     let written = folder.publish(pending)?;
     Ok((training, written))
 }
@@ -137,7 +138,7 @@ pub(crate) fn training<T: Real>(
             normalize: f.normalize,
             target: f.names.target(),
         },
-        optimizer: config.optimizer.to_string(),
+        optimizer: optimizer_facts(config.optimizer),
         learning_rate: config.learning_rate,
         weight_decay: config.weight_decay,
         sampling: match config.sampling {

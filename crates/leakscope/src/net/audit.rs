@@ -14,6 +14,7 @@ use leakscope_net::{
     leak::{Label, Measure, Plis, Probe, Signal, Spectral, Trace, grid},
     random::{Generator, Purpose},
 };
+use leakscope_report::PageKind;
 use leakscope_report::net::{self as page, NetAudit, PrivacyFacts};
 use leakscope_table::{Hooks, RecordsFormat, Stage, Subset};
 use serde::{Deserialize, Serialize};
@@ -301,7 +302,7 @@ pub(super) fn texts(
     pictures: &page::Pictures,
 ) -> Result<()> {
     folder.text(pending, "audit.json", &page::to_json(audit))?;
-    folder.page(pending, "audit", &page::page(audit, pictures))
+    folder.page(pending, PageKind::Audit, &page::page(audit, pictures))
 }
 
 /// What the words ask for, of a model.

@@ -54,6 +54,7 @@ pub mod training;
 
 use crate::{Failure, Result};
 use leakscope_net::Clip;
+use leakscope_net::train::Optimizer;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -158,6 +159,14 @@ impl From<leakscope_net::Error> for Failure {
             leakscope_net::Error::Core(core) => core.into(),
             other => Self::Message(other.to_string()),
         }
+    }
+}
+
+/// An optimiser as documents have it.
+fn optimizer_facts(optimizer: Optimizer) -> leakscope_report::net::Optimizer {
+    match optimizer {
+        Optimizer::Sgd { momentum } => leakscope_report::net::Optimizer::Sgd { momentum },
+        Optimizer::Adam { .. } => leakscope_report::net::Optimizer::Adam,
     }
 }
 

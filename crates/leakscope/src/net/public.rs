@@ -4,15 +4,14 @@ use super::data::{Names, Part, Reading, Source};
 use super::memory::NetArrays;
 use super::table::Which;
 use super::train::TrainRequest;
-use super::{memory, model};
+use super::{memory, model, optimizer_facts};
 use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
-    leak::Label,
     perturb::{Perturbing, Variant},
-    train::{Optimizer, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Sampling, TrainConfig, Trainer},
 };
 use leakscope_report::net::Pretraining;
 use leakscope_table::{Hooks, Subset};
@@ -375,26 +374,18 @@ fn pretrain<T: Real>(
     // `as` saturates
     let passes = |epochs: f64| ((epochs * per_epoch).round() as u64).max(1);
     let steps = how.steps.or(how.epochs.map(passes)).unwrap_or(1);
-    let config = TrainConfig {
-        optimizer: match how.optimizer {
-            Some(OptimizerKind::Sgd) => Optimizer::Sgd { momentum: 0.0 },
-            Some(OptimizerKind::Adam) => Optimizer::adam(),
-            None if args.run.adam => Optimizer::adam(),
-            None => Optimizer::Sgd { momentum: args.run.momentum },
-        },
-        learning_rate: how.lr.unwrap_or(args.run.lr),
-        weight_decay: how.weight_decay,
-        sampling: Sampling::Shuffle { batch },
-        privacy: None,
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
-        seed,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+    let optimizer = match how.optimizer {
+        Some(OptimizerKind::Sgd) => Optimizer::Sgd { momentum: 0.0 },
+        Some(OptimizerKind::Adam) => Optimizer::adam(),
+        None if args.run.adam => Optimizer::adam(),
+        None => Optimizer::Sgd { momentum: args.run.momentum },
     };
-    let (optimizer, rate) = (config.optimizer.to_string(), config.learning_rate);
+    let rate = how.lr.unwrap_or(args.run.lr);
+    let config = TrainConfig {
+        weight_decay: how.weight_decay,
+        seed,
+        ..TrainConfig::open(optimizer, rate, Sampling::Shuffle { batch })
+    };
     let mut run = Trainer::new(net, &public.data, config)?;
     while run.steps() < steps {
         if hooks.interrupted() {
@@ -413,7 +404,7 @@ fn pretrain<T: Real>(
     let facts = Pretraining {
         files: public.files.clone(),
         records: n as u64,
-        optimizer,
+        optimizer: optimizer_facts(optimizer),
         learning_rate: rate,
         weight_decay: how.weight_decay,
         batch: batch as u64,

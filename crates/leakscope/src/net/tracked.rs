@@ -111,7 +111,7 @@ pub fn training(run: &Run) -> Result<NetTraining> {
             normalize: [0.0, 1.0],
             target: None,
         },
-        optimizer: run.optimizer.clone(),
+        optimizer: run.optimizer.clone().into(),
         learning_rate: run.learning_rate,
         weight_decay: run.weight_decay,
         sampling: Sampling::Poisson,

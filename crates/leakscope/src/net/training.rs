@@ -16,6 +16,7 @@ use crate::{Failure, Result};
 use leakscope_net::io::Tensors;
 use leakscope_net::train::{StepReport, Trainer};
 use leakscope_net::{Data, Network, Real};
+use leakscope_report::PageKind;
 use leakscope_report::net::{self as page, Stopped, Training};
 use leakscope_table::{Hooks, RecordsFormat, Stage};
 use sha2::{Digest, Sha256};
@@ -258,6 +259,6 @@ pub fn write(run: &NetTraining, out: &Path, format: RecordsFormat) -> Result<Vec
         folder.text(&mut pending, ENCODING, encoding)?;
     }
     folder.text(&mut pending, TRAINING, &page::to_json(&training))?;
-    folder.page(&mut pending, "training", &page::training_page(&training))?;
+    folder.page(&mut pending, PageKind::Training, &page::training_page(&training))?;
     folder.publish(pending)
 }

@@ -272,15 +272,11 @@ pub(crate) fn failed(error: CoreError, encoding: &Encoding, l2: f64) -> Failure 
             "noise_shape",
             "nothing that is to be protected moves this model (every η is zero), so there is no noise to shape: give ⟨sigma⟩",
         ),
-        CoreError::OutOfRange {
-            subject: "the number of coefficients of a shape from the data",
-            value,
-            ..
-        } => Failure::option(
+        CoreError::ShapeTooLarge { coefficients, most } => Failure::option(
             "noise_shape",
             format!(
-                "{value} coefficients: what a shape from the data gives away is counted for at most 256; take \
-                     ⟨noise_shape=isotropic⟩, a shape from a public table with ⟨shape_from⟩, or fewer columns with ⟨pca⟩"
+                "{coefficients} coefficients: what a shape from the data gives away is counted for at most {most}; take \
+                 ⟨noise_shape=isotropic⟩, a shape from a public table with ⟨shape_from⟩, or fewer columns with ⟨pca⟩"
             ),
         ),
         other => explain(other, encoding, l2),

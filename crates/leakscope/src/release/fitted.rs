@@ -179,13 +179,9 @@ impl Fitted {
             if work_of_counting(&loaded, terms.balance) > MOST_WORK {
                 return Err(uncounted());
             }
-            let counted = match counted(&rows, model, &options, &attributes, terms.balance) {
-                Err(CoreError::OutOfRange { subject: "a weight", .. }) => {
-                    let message = "balancing needs positive weights: leave rows of weight zero out";
-                    return Err(Failure::option("weights", message));
-                }
-                other => other.map_err(explained)?.ok_or_else(uncounted)?,
-            };
+            let counted = counted(&rows, model, &options, &attributes, terms.balance)
+                .map_err(explained)?
+                .ok_or_else(uncounted)?;
             let (most_even, _) = most_even(&rows, model, &options, &[], terms.balance)
                 .map_err(explained)?
                 .ok_or_else(uncounted)?;
@@ -267,7 +263,10 @@ fn units(request: &Request, encoding: &Encoding) -> Result<Units> {
             (Kind::Number, Scale::None | Scale::UnitBall) => {
                 let centre = if encoding.intercept { a.mean } else { 0.0 };
                 let near = PublicUnit::rounded(centre, a.population_sd);
-                let public_unit = of_bounds.filter(|_| encoding.intercept);
+                let public_unit = match (of_bounds, encoding.intercept) {
+                    (Some(unit), false) => Some(PublicUnit { centre: 0.0, ..unit }),
+                    (unit, _) => unit,
+                };
                 if public_unit.is_none() {
                     rounded.push(a);
                 }

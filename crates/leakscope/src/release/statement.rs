@@ -235,7 +235,7 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
         });
     }
     for a in encoding.attributes.iter().filter(|a| a.kind == Kind::Number && encoding.scale == Scale::None) {
-        if !(has_public_bounds(request, a) && encoding.intercept) {
+        if !has_public_bounds(request, a) {
             list.push(format!(
                 "The public unit of `{}`: the power of two nearest to its standard deviation.",
                 a.name

@@ -455,6 +455,26 @@ fn described(
             Certainty::NoModel => Shows::NoModel,
         }),
         levels_shown: vec![],
+        near: is_near(inquiry, encoding),
+    }
+}
+
+/// Whether two numbers that were named are nearer to one another than records differ: that they are hardly told apart says nothing of
+/// typical values.
+fn is_near(inquiry: &Inquiry, encoding: &Encoding) -> bool {
+    let (false, [from, to]) = (inquiry.own, inquiry.values.as_slice()) else { return false };
+    let attribute = encoding.attributes.iter().find(|a| a.name == inquiry.name && !inquiry.label);
+    let value = |text: &String| match attribute {
+        Some(a) => a.value_of(text),
+        None => text.parse::<f64>().ok(),
+    };
+    let spread = match attribute {
+        Some(a) => (a.kind == Kind::Number).then_some(a.population_sd),
+        None => target_spread(encoding),
+    };
+    match (value(from), value(to), spread) {
+        (Some(a), Some(b), Some(spread)) => (a - b).abs() < spread,
+        _ => false,
     }
 }
 

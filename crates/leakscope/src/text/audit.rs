@@ -15,7 +15,7 @@ use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_net::{Clip, Real};
 use leakscope_report::net::{PlisOf, Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
-use leakscope_report::{owners_document, text_audit_page};
+use leakscope_report::{PageKind, owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -218,7 +218,7 @@ fn run_in<T: Real>(
 pub fn publish(folder: &Folder, outcome: TextAuditOutcome) -> Result<(TextAudit, Vec<PathBuf>)> {
     let TextAuditOutcome { audit, texts, mut pending } = outcome;
     folder.text(&mut pending, FILES.0[0], &owners_document(&audit))?;
-    folder.page(&mut pending, "audit", &text_audit_page(&audit, &texts))?;
+    folder.page(&mut pending, PageKind::Audit, &text_audit_page(&audit, &texts))?;
     Ok((audit, folder.publish(pending)?))
 }
 

@@ -20,6 +20,11 @@ pub struct Sight<T> {
 }
 
 impl<T: Real> Sight<T> {
+    /// Whether nothing is seen: records that are fitted so well that no parameter moves.
+    pub fn is_zero(&self, net: &Network<T>) -> bool {
+        self.gradient.iter().zip(&net.trained()).all(|(v, t)| !t || *v == T::ZERO)
+    }
+
     /// Checks that it can be one of a network.
     pub fn check(&self, net: &Network<T>) -> Result<()> {
         let p = net.parameter_count();
@@ -31,8 +36,7 @@ impl<T: Real> Sight<T> {
             return Err(Error::Format { subject: "the gradient", reason });
         }
         check_finite("the gradient", &self.gradient)?;
-        let trained = net.trained();
-        if self.gradient.iter().zip(&trained).all(|(v, t)| !t || *v == T::ZERO) {
+        if self.is_zero(net) {
             let reason =
                 "it is zero everywhere: it tells nothing, and no record can be found from it".to_owned();
             return Err(Error::Format { subject: "the gradient", reason });

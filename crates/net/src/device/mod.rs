@@ -14,6 +14,7 @@
 //! | `loss` | losses and their tangents |
 //! | `clip` | clips and random draws of records, on a GPU alone |
 //! | `account` | accounts of records, on a GPU alone |
+//! | `perturb` | a constant added to gradients: what its objective needs, and its descent |
 //! | `krylov` | bases of Lanczos' iteration, on a GPU alone |
 //!
 //! A GPU ([`cuda`]) computes the same by kernels of the same names; what a method calls there stands at its head.
@@ -29,6 +30,7 @@ mod element;
 mod krylov;
 mod loss;
 mod patch;
+mod perturb;
 mod product;
 mod pulled;
 mod reduce;
@@ -43,6 +45,7 @@ pub(crate) use cuda::Convolution;
 pub(crate) use krylov::{Krylov, Stop};
 pub(crate) use loss::{LossTape, Target};
 pub(crate) use patch::Pooling;
+pub(crate) use perturb::{RelativeSlopes, Shifted, rounding};
 pub(crate) use product::Gemm;
 pub(crate) use pulled::Pulled;
 pub(crate) use scalars::{Products, RankOne, Scalars};
@@ -52,7 +55,7 @@ use crate::{
     error::{Error, Result},
 };
 use cuda::{Gpu, Memory};
-pub(crate) use cuda::{Graph, Staging};
+pub(crate) use cuda::{Graph, Mark, Staging};
 
 /// Values resident on the device.
 #[derive(Debug, Clone, Default)]
@@ -425,8 +428,18 @@ impl<T: Real> Device<T> {
 
     /// Copies values from the device: what waits for it, and may fail there.
     pub(crate) fn download(&self, buf: &Buf<T>) -> Result<Vec<T>> {
+        self.download_at(buf, None)
+    }
+
+    /// Marks what is in the queue of a GPU by now; absent on the processor.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        self.gpu.and_then(Gpu::mark)
+    }
+
+    /// [`Device::download`] of what comes from before a mark: nothing after it is waited for.
+    pub(crate) fn download_at(&self, buf: &Buf<T>, mark: Option<&Mark>) -> Result<Vec<T>> {
         match (self.gpu, &buf.far) {
-            (Some(gpu), Some(memory)) => gpu.download(memory),
+            (Some(gpu), Some(memory)) => gpu.download_at(memory, mark),
             _ => Ok(buf.data.clone()),
         }
     }

@@ -52,7 +52,7 @@ impl<T: Real> Device<T> {
         if let Some(gpu) = self.gpu {
             fits(g, a.len(), b.len(), c.len() - offset);
             let at = [a.at(), b.at(), c.at() + (offset * T::BYTES) as u64];
-            return gpu.product::<T>(self.shortens, g, at, [0; 3], 1);
+            return gpu.one_product::<T>(self.shortens, g, at);
         }
         gemm(g, a.0, b.0, &mut c.data[offset..]);
     }

@@ -2,7 +2,7 @@
 //! network computes in, and stay on the device until somebody asks for them.
 
 use super::{
-    Buf, Device, View, address,
+    Buf, Device, Mark, View, address,
     cuda::{Dots, Gpu, Memory, magic},
     length,
     reduce::dot,
@@ -47,8 +47,13 @@ impl<T: Real> Device<T> {
 
     /// Copies numbers from the device.
     pub(crate) fn download_scalars(&self, scalars: &Scalars) -> Result<Vec<f64>> {
+        self.download_scalars_at(scalars, None)
+    }
+
+    /// The same of what comes from before a mark ([`Device::download_at`]).
+    pub(crate) fn download_scalars_at(&self, scalars: &Scalars, mark: Option<&Mark>) -> Result<Vec<f64>> {
         match (self.gpu, &scalars.far) {
-            (Some(gpu), Some(memory)) => gpu.download(memory),
+            (Some(gpu), Some(memory)) => gpu.download_at(memory, mark),
             _ => Ok(scalars.data.clone()),
         }
     }

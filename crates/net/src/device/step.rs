@@ -120,7 +120,10 @@ impl<T: Real> Device<T> {
                     let args = [theta.at(), m.at(), v.at(), g, flags, n as u64, lr, b1, b2, root, e];
                     gpu.each::<T>("update_adam", n, &args);
                 }
-                _ => gpu.each::<T>("update_plain", n, &[theta.at(), g, flags, n as u64, lr]),
+                // no moments: plain gradient descent
+                (Optimizer::Sgd { .. } | Optimizer::Adam { .. }, _) => {
+                    gpu.each::<T>("update_plain", n, &[theta.at(), g, flags, n as u64, lr])
+                }
             };
         }
         let lr = T::from_f64(learning_rate);
@@ -158,7 +161,7 @@ impl<T: Real> Device<T> {
                 });
             }
             // no moments: plain gradient descent
-            _ => each.for_each(|i| theta[i] -= lr * g[i]),
+            (Optimizer::Sgd { .. } | Optimizer::Adam { .. }, _) => each.for_each(|i| theta[i] -= lr * g[i]),
         }
     }
 }

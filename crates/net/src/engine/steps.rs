@@ -49,12 +49,12 @@ struct Step<T> {
 #[derive(Debug)]
 struct Work<T> {
     graph: Graph,
-    given: Given<T>,
+    inputs: Inputs<T>,
     left: Left<T>,
 }
 
 #[derive(Debug)]
-struct Given<T> {
+struct Inputs<T> {
     x: Buf<T>,
     y: Target<T>,
     /// 1 for records of the batch, 0 for those that fill it up.
@@ -95,7 +95,7 @@ impl<T: Real> Steps<T> {
         let Batch { length, x, y, weights, .. } = data.upload(dev, net, &filled, Label::Public);
         let (Input::Values(x), None) = (x, weights) else { return None };
         let live: Vec<f64> = (0..padded).map(|i| if i < n { 1.0 } else { 0.0 }).collect();
-        let given = Given { x, y, live: dev.upload_scalars(&live) };
+        let inputs = Inputs { x, y, live: dev.upload_scalars(&live) };
         let key = Key { records: padded, length, clip, theta: net.theta.at() };
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = steps.iter().position(|s| s.key == key);
@@ -107,30 +107,30 @@ impl<T: Real> Steps<T> {
                 }
                 steps.push(Step { key, work: None });
                 // the first step of a size compiles kernels
-                let left = passes(dev, net, (&filled, length), &given, clip);
+                let left = passes(dev, net, (&filled, length), &inputs, clip);
                 return Some(finish(dev, left, records, padded));
             }
         };
         let out = match &mut step.work {
             Some(work) => {
-                dev.overwrite(&given.x, &mut work.given.x);
-                dev.overwrite_target(&given.y, &mut work.given.y);
-                dev.overwrite_scalars(&given.live, &mut work.given.live);
+                dev.overwrite(&inputs.x, &mut work.inputs.x);
+                dev.overwrite_target(&inputs.y, &mut work.inputs.y);
+                dev.overwrite_scalars(&inputs.live, &mut work.inputs.live);
                 dev.replay(&work.graph);
                 let left = Left { sum: dev.copy(work.left.sum.all()), report: work.left.report.clone() };
                 finish(dev, left, records, padded)
             }
             None => {
-                let captured = dev.capture(|dev| passes(dev, net, (&filled, length), &given, clip));
+                let captured = dev.capture(|dev| passes(dev, net, (&filled, length), &inputs, clip));
                 match captured {
                     Some((graph, left)) => {
                         dev.replay(&graph);
                         let own = Left { sum: dev.copy(left.sum.all()), report: left.report.clone() };
-                        step.work = Some(Work { graph, given, left });
+                        step.work = Some(Work { graph, inputs, left });
                         finish(dev, own, records, padded)
                     }
                     None => {
-                        let left = passes(dev, net, (&filled, length), &given, clip);
+                        let left = passes(dev, net, (&filled, length), &inputs, clip);
                         finish(dev, left, records, padded)
                     }
                 }
@@ -146,17 +146,17 @@ fn passes<T: Real>(
     dev: &mut Device<T>,
     net: &Network<T>,
     (records, length): (&[usize], usize),
-    given: &Given<T>,
+    inputs: &Inputs<T>,
     clip: Clip,
 ) -> Left<T> {
-    let (x, y) = (Input::Values(dev.copy(given.x.all())), dev.copy_target(&given.y));
+    let (x, y) = (Input::Values(dev.copy(inputs.x.all())), dev.copy_target(&inputs.y));
     let batch = Batch { records, length, x, y, weights: None };
     let primal = net.primal(dev, batch, Label::Public, None);
     let mut sum = dev.zeros(net.parameter_count());
     let report = match dev.clips(clip, &primal.square, 1.0) {
         None => Scalars::default(),
         Some(clips) => {
-            let weights = dev.combined((&clips.s, &given.live), None);
+            let weights = dev.combined((&clips.s, &inputs.live), None);
             net.add_weighted(dev, &primal, &weights, &mut sum);
             let square = dev.dots(sum.len(), sum.all(), sum.all());
             dev.joined(&[&clips.norm, &primal.loss.losses, &square])

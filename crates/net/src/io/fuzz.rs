@@ -1,5 +1,5 @@
-//! Readers against broken files: thousands of bytes flipped, cut and put in, drawn from a seed. Whatever comes, the
-//! answer is a file or an error: no panic, and no memory beyond what the bytes can hold.
+//! Readers against broken files: thousands of bytes flipped, cut and put in, drawn from the seed of the property tests.
+//! Whatever comes, the answer is a file or an error: no panic, and no memory beyond what the bytes can hold.
 
 use super::{Idx, Npz, Tensors, npy};
 use crate::{
@@ -37,7 +37,8 @@ fn broken(good: &[u8], rng: &mut Generator) -> Vec<u8> {
 /// Runs a reader over broken files; it must refuse some and, so that it is not refusing all, take the good one.
 fn survives(name: &str, good: &[u8], cases: u64, read: impl Fn(&[u8]) -> bool) {
     assert!(read(good), "{name}: the good file is refused");
-    let mut rng = Generator::new(20, Purpose::Other, name.len() as u64);
+    let seed = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20);
+    let mut rng = Generator::new(seed, Purpose::Other, name.len() as u64);
     let refused = (0..cases).filter(|_| !read(&broken(good, &mut rng))).count();
     assert!(refused > 100, "{name}: {refused} of {cases} refused");
     for cut in 0..good.len().min(2000) {

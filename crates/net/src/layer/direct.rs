@@ -123,7 +123,7 @@ impl Linear {
         let Some((g, gb)) = self.arrays(cx, conv, tape) else { return };
         let moved = match dir.tangent.map(|tan| &tan.gradient) {
             Some(Gradient::Whole(g, gb)) => Some((g.all(), gb.as_ref().map(Buf::all))),
-            _ => None,
+            Some(Gradient::None | Gradient::Dots(..) | Gradient::Gram(..)) | None => None,
         };
         let own =
             OwnWeights { still: (g.all(), gb.map(Buf::all)), moved, alpha: Some(dir.alpha), beta: dir.beta };

@@ -24,7 +24,7 @@ impl Linear {
             Gradient::Dots(na, _) => {
                 let along = dir.tangent.and_then(|tan| match &tan.gradient {
                     Gradient::Dots(ax, _) => Some((dir.alpha, ax)),
-                    _ => None,
+                    Gradient::None | Gradient::Gram(..) | Gradient::Whole(..) => None,
                 });
                 let c = cx.dev.combined((dir.beta, na), along);
                 cx.dev.add_scaled_blocks(&c, d.all(), z);
@@ -94,7 +94,7 @@ impl Linear {
             Gradient::Dots(_, nd) => {
                 let along = dir.tangent.and_then(|tan| match &tan.gradient {
                     Gradient::Dots(_, dx) => Some((dir.alpha, dx)),
-                    _ => None,
+                    Gradient::None | Gradient::Gram(..) | Gradient::Whole(..) => None,
                 });
                 let c = cx.dev.combined((dir.beta, nd), along);
                 cx.dev.add_scaled_blocks(&c, a.all(), cols);

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Clip, Data, Network, Real,
     clip::Clipped,
-    device::{Accounts, Buf, Clips, Device, Pulled, Scalars, StepMeasures, Stop},
+    device::{Accounts, Buf, Clips, Device, Mark, Pulled, Scalars, StepMeasures, Stop},
     error::{Error, Result},
     lanczos::Bases,
     layer::Draws,
@@ -31,6 +31,8 @@ pub(super) struct Piece<'a, T> {
     near: OnceCell<Near>,
     /// The clips on a GPU; absent on the processor, and with a perturbation.
     pub(super) far: Option<Clips>,
+    /// The end of the primal pass in the queue of a GPU.
+    primal_end: Option<Mark>,
     /// `1/s²`.
     precision: f64,
     shift: Option<Shift<T>>,
@@ -57,6 +59,7 @@ impl<'a, T: Real> Piece<'a, T> {
     ) -> Result<Self> {
         let batch = data.upload(dev, net, ids, measures.label);
         let primal = net.primal(dev, batch, measures.label, draws);
+        let primal_end = dev.mark();
         let shift = measures.shift.as_ref().map(|c| Shift::upload(dev, c));
         let precision = 1.0 / (measures.noise() * measures.noise());
         let far = match &shift {
@@ -66,7 +69,20 @@ impl<'a, T: Real> Piece<'a, T> {
         let lengths = ids.iter().map(|&i| data.length_of(i)).collect();
         let (records, clip) = (ids.to_vec(), measures.clip);
         let (downloaded, near, tilt) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Ok(Self { net, primal, records, lengths, clip, downloaded, near, far, precision, shift, tilt })
+        Ok(Self {
+            net,
+            primal,
+            records,
+            lengths,
+            clip,
+            downloaded,
+            near,
+            far,
+            primal_end,
+            precision,
+            shift,
+            tilt,
+        })
     }
 
     /// Number of records.
@@ -74,11 +90,12 @@ impl<'a, T: Real> Piece<'a, T> {
         self.records.len()
     }
 
-    /// `‖g‖` and losses, which a GPU is waited for.
+    /// `‖g‖` and losses; of a GPU the primal pass is waited for.
     fn download(&self, dev: &Device<T>) -> Result<(Vec<f64>, Vec<f64>)> {
         if self.downloaded.get().is_none() {
+            let downloaded = self.primal.norms_at(dev, &self.records, self.primal_end.as_ref())?;
             // nobody else can have set it
-            self.downloaded.set(self.primal.norms(dev, &self.records)?).ok();
+            self.downloaded.set(downloaded).ok();
         }
         self.downloaded.get().cloned().ok_or(Error::Empty)
     }
@@ -230,14 +247,17 @@ pub(super) fn measure<T: Real>(
     draws: Option<Draws>,
 ) -> Result<Vec<RecordLeak>> {
     let p = Piece::new(net, data, dev, ids, measures, draws)?;
-    // what the host works on while a GPU computes the rest, all of which is in its queue by then
-    p.download(dev)?;
-    let outputs = dev.download(&p.primal.outputs)?;
+    if p.far.is_none() {
+        // numbers that are not finite are found before anything is made of them
+        p.download(dev)?;
+    }
     let probes = match measures.trace {
         Trace::Estimate { probes, probe } => trace::begin(&p, dev, measures, probes, probe)?,
         Trace::Skip | Trace::Exact | Trace::Elements => None,
     };
     let pulled = (measures.plis != Plis::Skip).then(|| p.pullback(dev));
+    // what the host works on while a GPU computes all of that
+    let outputs = dev.download_at(&p.primal.outputs, p.primal_end.as_ref())?;
     let mut out = leaks(&p, data, &outputs, dev)?;
     match (measures.trace, probes) {
         (Trace::Skip, _) => {}

@@ -15,7 +15,7 @@ use values::{Back, Values};
 use crate::{
     Real,
     data::{Batch, Input, Label},
-    device::{Buf, Device, LossTape, Products, Pulled, Scalars},
+    device::{Buf, Device, LossTape, Mark, Products, Pulled, Scalars},
     error::{Error, Result},
     layer::{Context, Direction, Draws, Embedding, Moving, Own, Shared, Tangent, Tape},
     network::{Network, Op},
@@ -75,8 +75,19 @@ pub(crate) struct TangentPass<T> {
 impl<T: Real> Primal<T> {
     /// `‖g‖` and the loss of every record of a batch, both finite.
     pub(crate) fn norms(&self, dev: &Device<T>, records: &[usize]) -> Result<(Vec<f64>, Vec<f64>)> {
-        let norms: Vec<f64> = dev.download_scalars(&self.square)?.iter().map(|s| s.max(0.0).sqrt()).collect();
-        let losses = dev.download_scalars(&self.loss.losses)?;
+        self.norms_at(dev, records, None)
+    }
+
+    /// The same while a GPU goes on with what was queued after a mark, which is behind this pass.
+    pub(crate) fn norms_at(
+        &self,
+        dev: &Device<T>,
+        records: &[usize],
+        mark: Option<&Mark>,
+    ) -> Result<(Vec<f64>, Vec<f64>)> {
+        let squares = dev.download_scalars_at(&self.square, mark)?;
+        let norms: Vec<f64> = squares.iter().map(|s| s.max(0.0).sqrt()).collect();
+        let losses = dev.download_scalars_at(&self.loss.losses, mark)?;
         check_records(&norms, &losses, records)?;
         Ok((norms, losses))
     }

@@ -3,7 +3,7 @@
 use super::Primal;
 use crate::{
     Network, Real,
-    device::{Buf, Device},
+    device::{Buf, Device, rounding},
     error::{Error, Result},
 };
 
@@ -32,10 +32,9 @@ impl<T: Real> Shift<T> {
     ) -> Result<Vec<f64>> {
         let along = net.along(dev, primal, &self.array, 1);
         let products = dev.download_scalars(&along)?;
-        let rounding = 16.0 * if T::BYTES == 4 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let length = |(g, p): (&f64, &f64)| {
             let sizes = g * g + self.square;
-            ((sizes + 2.0 * p).max(0.0) + rounding * sizes).sqrt()
+            ((sizes + 2.0 * p).max(0.0) + rounding::<T>() * sizes).sqrt()
         };
         let lengths: Vec<f64> = norms.iter().zip(&products).map(length).collect();
         match lengths.iter().position(|n| !n.is_finite()) {

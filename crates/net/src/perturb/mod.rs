@@ -198,7 +198,7 @@ pub(crate) struct Lesson<'a, T> {
     /// Of probes and batches; another at every step.
     pub(crate) seed: u64,
     /// What the step before learned.
-    pub(crate) before: Option<&'a [f64]>,
+    pub(crate) before: &'a Carried<T>,
 }
 
 /// What a lesson comes to.
@@ -206,8 +206,43 @@ pub(crate) struct Lesson<'a, T> {
 pub(crate) struct Learned<T> {
     pub(crate) added: Added<T>,
     pub(crate) report: Perturbed,
-    /// What the next step starts from; nothing where it needs nothing.
-    pub(crate) state: Vec<f64>,
+    /// What the next step starts from.
+    pub(crate) state: Carried<T>,
+}
+
+/// What one step's lesson leaves to the next one's.
+#[derive(Debug, Default)]
+pub(crate) enum Carried<T> {
+    #[default]
+    Nothing,
+    /// Numbers; what a checkpoint holds.
+    Values(Vec<f64>),
+    /// The network of the thesis, where it was learned: millions of numbers that no step needs elsewhere.
+    Head(Box<constant::Kept<T>>),
+}
+
+impl<T: Real> Carried<T> {
+    /// Its numbers; none of nothing.
+    pub(crate) fn values(&self, workers: &Workers<T>) -> Result<Vec<f64>> {
+        match self {
+            Self::Nothing => Ok(Vec::new()),
+            Self::Values(values) => Ok(values.clone()),
+            Self::Head(kept) => kept.values(workers),
+        }
+    }
+
+    /// Those numbers again.
+    pub(crate) fn of(values: Vec<f64>) -> Self {
+        if values.is_empty() { Self::Nothing } else { Self::Values(values) }
+    }
+
+    fn is_finite(&self, workers: &Workers<T>) -> Result<bool> {
+        match self {
+            Self::Nothing => Ok(true),
+            Self::Values(values) => Ok(values.iter().all(|v| v.is_finite())),
+            Self::Head(kept) => kept.is_finite(workers),
+        }
+    }
 }
 
 impl<T: Real> Lesson<'_, T> {
@@ -216,7 +251,7 @@ impl<T: Real> Lesson<'_, T> {
         let learned = match self.how.variant {
             Variant::Average => {
                 let (c, report) = average::learn(self)?;
-                Learned { added: Added::Constant(c), report, state: Vec::new() }
+                Learned { added: Added::Constant(c), report, state: Carried::Nothing }
             }
             Variant::Constant => constant::learn(self)?,
             Variant::Thesis => constant::learn_thesis(self)?,
@@ -224,7 +259,7 @@ impl<T: Real> Lesson<'_, T> {
         };
         let r = &learned.report;
         let numbers = [r.scale, r.norm, r.cosine, r.spread, r.without, r.with];
-        match numbers.iter().chain(&learned.state).all(|v| v.is_finite()) {
+        match numbers.iter().all(|v| v.is_finite()) && learned.state.is_finite(self.workers)? {
             true => Ok(learned),
             false => {
                 Err(Error::NotFinite { subject: "the perturbation learned on public records", position: 0 })
@@ -258,9 +293,12 @@ impl<T: Real> Lesson<'_, T> {
         Ok(leaks.iter().map(|l| l.trace.map_or(0.0, |t| t.value)).collect())
     }
 
-    /// What the step before learned, where it counts.
+    /// The numbers that the step before left, where they count.
     fn start(&self, length: usize) -> Option<Vec<f64>> {
-        self.before.filter(|b| !self.how.fresh && b.len() == length).map(<[f64]>::to_vec)
+        match self.before {
+            Carried::Values(values) if !self.how.fresh && values.len() == length => Some(values.clone()),
+            Carried::Nothing | Carried::Values(_) | Carried::Head(_) => None,
+        }
     }
 
     /// The batches of one epoch: all public records in a new order.

@@ -2,35 +2,18 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on should stop
 
-use super::{Lesson, Map, Perturbing, Variant, constant, dot, map, map_gradient, map_measure};
+#[path = "../../tests/perturbed/mod.rs"]
+mod perturbed;
+
+use perturbed::{D, K, data, gradient, network};
+
+use super::{Carried, Lesson, Map, Perturbing, Variant, constant, dot, map, map_gradient, map_measure};
 use crate::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::{Workers, clipped_gradient},
     leak::{Label, Measure, Plis, Probe, Trace},
     random::{Generator, Purpose},
 };
-
-const SIDE: usize = 4;
-const D: usize = SIDE * SIDE;
-const K: usize = 3;
-
-/// A convolution and a dense layer, a third of the parameters frozen on their own.
-fn network() -> Network<f64> {
-    let layers = vec![L::conv(3, 2, 1, 0), L::Tanh, L::Flatten, L::dense(5), L::Gelu, L::dense(K)];
-    let spec = NetSpec::sequential(Shape::Image([SIDE, SIDE, 1]), layers, Loss::SoftmaxCrossEntropy);
-    let mut net = Network::new(spec, 3).unwrap();
-    let mut rng = Generator::new(2, Purpose::Other, 3);
-    let frozen: Vec<bool> = (0..net.parameter_count()).map(|_| rng.uniform() < 0.33).collect();
-    net.freeze(&frozen).unwrap();
-    net
-}
-
-fn data(n: usize, seed: u64) -> Data<f64> {
-    let mut rng = Generator::new(seed, Purpose::Other, 0);
-    let x = (0..n * D).map(|_| rng.normal()).collect();
-    let y = (0..n).flat_map(|i| [[0.2, 0.5, 0.3], [0.7, 0.1, 0.2], [0.1, 0.3, 0.6]][i % 3]).collect();
-    Data::new(Shape::Image([SIDE, SIDE, 1]), x, K, y).unwrap()
-}
 
 fn lesson<'a>(
     workers: &'a Workers<f64>,
@@ -39,11 +22,7 @@ fn lesson<'a>(
     clip: Clip,
     how: Perturbing,
 ) -> Lesson<'a, f64> {
-    Lesson { workers, net, public, clip, how, step: 0, seed: 5, before: None }
-}
-
-fn gradient(net: &Network<f64>, data: &Data<f64>, i: usize) -> Vec<f64> {
-    clipped_gradient(net, data, &[i], Clip::None).unwrap().sum
+    Lesson { workers, net, public, clip, how, step: 0, seed: 5, before: &Carried::Nothing }
 }
 
 const CLIPS: [Clip; 3] = [Clip::Gelu { bound: 0.9 }, Clip::Hard { bound: 0.3 }, Clip::None];
@@ -260,7 +239,7 @@ fn every_variant_lowers_what_public_records_give_away() {
     // what standardises stays as it is, decay or not
     let how = Perturbing { variant: Variant::Network, epochs: 3, ..Perturbing::default() };
     let lesson = lesson(&workers, &net, &public, Clip::Gelu { bound: 1.0 }, how);
-    let state = lesson.learn().unwrap().state;
+    let state = lesson.learn().unwrap().state.values(&workers).unwrap();
     assert_eq!(state[..2], [1.0, 0.0], "γ and β of one channel");
 }
 
@@ -286,16 +265,93 @@ fn the_thesis_goes_on_where_it_stopped() {
         let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
         (square / dot(a, a)).sqrt()
     };
-    let (whole, half) = (learned(6, false, None), learned(3, false, None));
-    let c = |l: &super::Learned<f64>| l.added.constant().unwrap().clone();
-    let rest = learned(3, false, Some(&half.state));
-    assert!(apart(&c(&whole), &c(&rest)) < 1e-9, "{}", apart(&c(&whole), &c(&rest)));
-    let mut forgotten = half.state.clone();
+    let nothing = Carried::Nothing;
+    let (whole, half) = (learned(6, false, &nothing), learned(3, false, &nothing));
+    let values = half.state.values(&workers).unwrap();
+    let mut forgotten = values.clone();
     let p = (forgotten.len() - 1) / 3;
     forgotten[p..].fill(0.0);
-    let rest = learned(3, false, Some(&forgotten));
+    let (stored, forgotten) = (Carried::of(values), Carried::of(forgotten));
+    let c = |l: &super::Learned<f64>| l.added.constant().unwrap().clone();
+    let rest = learned(3, false, &half.state);
+    assert!(apart(&c(&whole), &c(&rest)) < 1e-9, "{}", apart(&c(&whole), &c(&rest)));
+    // what a checkpoint holds is the same
+    let rest = learned(3, false, &stored);
+    assert!(apart(&c(&whole), &c(&rest)) < 1e-9, "{}", apart(&c(&whole), &c(&rest)));
+    let rest = learned(3, false, &forgotten);
     assert!(apart(&c(&whole), &c(&rest)) > 1e-3, "without moments it goes elsewhere");
-    assert!(apart(&c(&half), &c(&learned(3, true, Some(&half.state)))) < 1e-9, "fresh starts anew");
+    assert!(apart(&c(&half), &c(&learned(3, true, &half.state))) < 1e-9, "fresh starts anew");
+}
+
+/// Updates that wait for nothing are those whose numbers pass through the host, batch by batch of two sizes.
+#[test]
+fn updates_that_wait_for_nothing_are_the_others() {
+    let (net, public) = (network(), data(12, 6));
+    let workers = Workers::of(&net);
+    let kinds = [Variant::Thesis, Variant::Constant];
+    for (clip, variant) in CLIPS.into_iter().flat_map(|clip| kinds.map(|v| (clip, v))) {
+        let how = Perturbing {
+            variant,
+            lambda: 50.0,
+            epochs: 4,
+            batch: 5,
+            learning_rate: 0.02,
+            ..Perturbing::default()
+        };
+        let lesson = lesson(&workers, &net, &public, clip, how);
+        let through_the_host = lesson.learn().unwrap().added.into_constant().unwrap();
+        let there = constant::learn_there(&lesson).unwrap();
+        let size = dot(&through_the_host, &through_the_host).sqrt();
+        assert!(size > 1e-3, "{clip:?}");
+        for (a, b) in there.iter().zip(&through_the_host) {
+            assert!((a - b).abs() < 1e-9 * size, "{clip:?}: {a} {b}");
+        }
+    }
+}
+
+/// A GPU learns what the processor does, whatever the clip; its second lesson goes on from what stayed there.
+#[test]
+fn a_gpu_learns_what_the_processor_does() {
+    let Ok(backend) = crate::Backend::cuda(0) else {
+        assert!(std::env::var_os("LEAKSCOPE_REQUIRE_GPU").is_none(), "a GPU is required");
+        eprintln!("SKIPPED on a GPU: there is none");
+        return;
+    };
+    let public = data(12, 6);
+    let kinds = [Variant::Thesis, Variant::Constant];
+    for (clip, variant) in CLIPS.into_iter().flat_map(|clip| kinds.map(|v| (clip, v))) {
+        let how = Perturbing {
+            variant,
+            lambda: 50.0,
+            epochs: 6,
+            batch: 5,
+            learning_rate: 0.02,
+            ..Perturbing::default()
+        };
+        let both = |net: Network<f64>| {
+            let workers = Workers::of(&net);
+            let first = lesson(&workers, &net, &public, clip, how).learn().unwrap();
+            let state = first.state.values(&workers).unwrap();
+            let second =
+                Lesson { before: &first.state, step: 1, ..lesson(&workers, &net, &public, clip, how) };
+            let second = second.learn().unwrap();
+            ([first.report, second.report], [state, second.added.into_constant().unwrap()])
+        };
+        let (near, values) = both(network());
+        let (far, there) = both(network().on(backend).unwrap());
+        for (a, b) in far.iter().zip(&near) {
+            for (a, b) in [(a.norm, b.norm), (a.cosine, b.cosine), (a.with, b.with), (a.without, b.without)] {
+                assert!((a - b).abs() < 1e-6 * b.abs(), "{clip:?}: {far:?} {near:?}");
+            }
+        }
+        for (there, values) in there.iter().zip(&values) {
+            let size = dot(values, values).sqrt();
+            assert!(there.len() == values.len() && size > 1e-3);
+            for (a, b) in there.iter().zip(values) {
+                assert!((a - b).abs() < 1e-6 * size, "{clip:?}: {a} {b}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -185,26 +185,13 @@ impl<T: Real> Trainer<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Clip,
-        leak::Label,
-        train::{Optimizer, Tracking},
-    };
+    use crate::{Clip, train::Optimizer};
 
     fn config(sampling: Sampling, clip: Clip, sigma: f64) -> TrainConfig {
         TrainConfig {
-            optimizer: Optimizer::Sgd { momentum: 0.0 },
-            learning_rate: 0.1,
-            weight_decay: 0.0,
-            sampling,
             privacy: Some(Privacy { clip, sigma }),
-            tracking: Tracking::Off,
-            label: Label::Public,
-            delta: 1e-5,
             seed: 1,
-            randomness: Randomness::System,
-            divisor: None,
-            filter: None,
+            ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.1, sampling)
         }
     }
 

@@ -8,6 +8,7 @@ use crate::{
     Data, NetSpec, Network, Real,
     error::{Error, Result, check_finite, check_len},
     io::{FILE_VERSION, Tensors},
+    perturb::Carried,
 };
 use sha2::{Digest, Sha256};
 
@@ -67,8 +68,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             let state = json(serde_json::to_string(&(how, public.to_string(), self.perturbed)))?;
             file.metadata.insert(PERTURBED.to_owned(), state);
         }
-        if !self.perturbation.is_empty() {
-            file.insert(PERTURBATION, &[self.perturbation.len()], &self.perturbation);
+        let perturbation = self.perturbation.values(&self.workers)?;
+        if !perturbation.is_empty() {
+            file.insert(PERTURBATION, &[perturbation.len()], &perturbation);
         }
         for (i, m) in self.moments.iter().enumerate() {
             let values = self.workers.with(|dev| dev.download(m))?;
@@ -130,8 +132,9 @@ impl<'d, T: Real> Trainer<'d, T> {
             let public = public.parse().map_err(|_| bad("its public records have no fingerprint"))?;
             (run.perturbed_before, run.perturbed) = (Some((how, public)), last);
             if file.has(PERTURBATION) {
-                run.perturbation = file.get::<f64>(PERTURBATION)?.1;
-                check_finite("the perturbation of the checkpoint", &run.perturbation)?;
+                let values = file.get::<f64>(PERTURBATION)?.1;
+                check_finite("the perturbation of the checkpoint", &values)?;
+                run.perturbation = Carried::of(values);
             }
         }
         for (i, m) in run.moments.iter_mut().enumerate() {

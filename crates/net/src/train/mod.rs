@@ -35,7 +35,7 @@ use crate::{
     grid::Grid,
     layer::Draws,
     leak::{Label, dimension},
-    perturb::{Learned, Perturbed, Perturbing},
+    perturb::{Carried, Learned, Perturbed, Perturbing},
     random::Purpose,
 };
 use filter::Spending;
@@ -79,6 +79,26 @@ pub struct TrainConfig {
     /// The most that a record may spend; it drops out before it would spend more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
+}
+
+impl TrainConfig {
+    /// Training in the open: no clip, no noise, nothing kept of a record.
+    pub fn open(optimizer: Optimizer, learning_rate: f64, sampling: Sampling) -> Self {
+        Self {
+            optimizer,
+            learning_rate,
+            weight_decay: 0.0,
+            sampling,
+            privacy: None,
+            tracking: off(),
+            label: public(),
+            delta: usual_delta(),
+            seed: 0,
+            randomness: Randomness::default(),
+            divisor: None,
+            filter: None,
+        }
+    }
 }
 
 fn off() -> Tracking {
@@ -153,7 +173,7 @@ pub struct Trainer<'d, T> {
     /// The perturbation of the last step.
     perturbed: Option<Perturbed>,
     /// What it was learned as, which the next step starts from.
-    perturbation: Vec<f64>,
+    perturbation: Carried<T>,
     /// What was added in the last step, where it was the same to all.
     added: Option<Vec<f64>>,
 }
@@ -265,7 +285,7 @@ impl<'d, T: Real> Trainer<'d, T> {
             perturbing: None,
             perturbed_before: None,
             perturbed: None,
-            perturbation: Vec::new(),
+            perturbation: Carried::Nothing,
             added: None,
         })
     }
@@ -281,6 +301,7 @@ impl<'d, T: Real> Trainer<'d, T> {
         }
         let moments: Vec<Vec<T>> =
             self.workers.with(|dev| self.moments.iter().map(|m| dev.download(m)).collect::<Result<_>>())?;
+        self.perturbation = Carried::of(self.perturbation.values(&self.workers)?);
         self.net.move_to(backend)?;
         (self.workers, self.far) = (Workers::of(&self.net), Workers::leaving_sums(&self.net));
         (self.moments, self.trained) = self.workers.with(|dev| {
@@ -506,18 +527,10 @@ mod tests {
         let data = Data::new(Shape::Vector([1]), vec![0.5_f32; 4], 1, vec![1.0; 4]).unwrap();
         let spec = || NetSpec::sequential(Shape::Vector([1]), vec![LayerSpec::dense(1)], Loss::SquaredError);
         let config = |randomness| TrainConfig {
-            optimizer: Optimizer::Sgd { momentum: 0.0 },
-            learning_rate: 1.0,
-            weight_decay: 0.0,
-            sampling: Sampling::Poisson { rate: 1.0 },
             privacy: Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 1.0 }),
-            tracking: Tracking::Off,
-            label: Label::Public,
-            delta: 1e-5,
             seed: 3,
             randomness,
-            divisor: None,
-            filter: None,
+            ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 1.0, Sampling::Poisson { rate: 1.0 })
         };
         let run = |randomness| {
             Trainer::new(Network::<f32>::new(spec(), 1).unwrap(), &data, config(randomness)).unwrap()

@@ -71,7 +71,7 @@ impl<'d, T: Real> Trainer<'d, T> {
                     step: self.step,
                     // other probes at every step, and others than those of the accounts
                     seed: self.config.seed ^ (self.step + 1).wrapping_mul(0xd1b5_4a32_d192_ed03),
-                    before: (!self.perturbation.is_empty()).then_some(&self.perturbation),
+                    before: &self.perturbation,
                 };
                 lesson.learn().map(Some)
             }

@@ -4,7 +4,7 @@
 
 use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
-use super::informed::{CLIP, Pool, Ran, SIGMA, pool, said_of, start, train, trained, usual};
+use super::informed::{CLIP, Pool, Ran, SIGMA, pool, setup, start, train, trained, usual};
 use super::run::records;
 use leakscope::Result;
 use leakscope_core::linalg::{matmul_transposed, symmetric_eigen};
@@ -256,7 +256,7 @@ fn without_batch_norm(context: &Context<'_>, pool: &Pool, findings: &mut Finding
 /// The figures of the appendix.
 pub(crate) fn appendix(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: setup(context, &pool), ..Findings::default() };
     let mut figures = vec![];
     let families: Vec<Family> =
         FAMILIES.iter().map(|f| family(context, &pool, *f, &mut figures)).collect::<Result<_>>()?;

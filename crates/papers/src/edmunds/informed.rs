@@ -8,9 +8,9 @@ use super::epsilon;
 use super::leaked::{Leaked, compared, mean_and_deviation, reading};
 use super::run::{DELTA, records};
 use super::tables::Printed;
+use super::thousands::Thousands;
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
-use leakscope_net::leak::Label;
 use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
 use leakscope_net::preset::preset;
 use leakscope_net::random::{Generator, Purpose};
@@ -89,25 +89,19 @@ pub(super) fn train(
     let mut net = Network::<f32>::with_parameters(spec, &single).map_err(failure_of)?;
     net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(failure_of)?;
     let data = records(&pool.images, public, known, 1)?;
-    let lesson = records(&pool.images, 0, public, 1)?;
+    let lesson = how.map(|_| records(&pool.images, 0, public, 1)).transpose()?;
     let test = records(&pool.test, 0, pool.test.labels.len(), 1)?;
     let config = TrainConfig {
-        optimizer: Optimizer::adam(),
-        learning_rate: RATE,
-        weight_decay: 0.0,
-        sampling: Sampling::Poisson { rate: 1.0 },
         privacy: (sigma > 0.0).then_some(Privacy { clip: CLIP, sigma }),
         tracking: if sigma > 0.0 { Tracking::Every { probes: PROBES } } else { Tracking::Off },
-        label: Label::Public,
         delta: DELTA,
         seed,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::adam(), RATE, Sampling::Poisson { rate: 1.0 })
     };
     let mut trainer = Trainer::new(net, &data, config).map_err(failure_of)?;
-    if let Some(how) = how {
-        trainer.perturb(how, &lesson).map_err(failure_of)?;
+    if let (Some(how), Some(lesson)) = (how, &lesson) {
+        trainer.perturb(how, lesson).map_err(failure_of)?;
     }
     let leaked = |trainer: &Trainer<'_, f32>| -> Result<Option<Leaked>> {
         let budgets = trainer.budgets().map_err(failure_of)?;
@@ -168,7 +162,7 @@ pub(super) fn epochs(context: &Context<'_>) -> u64 {
     }
 }
 
-pub(super) fn said_of(context: &Context<'_>, pool: &Pool) -> Vec<String> {
+pub(super) fn setup(context: &Context<'_>, pool: &Pool) -> Vec<String> {
     let [public, known, learn, targets] = pool.parts;
     let mut out = vec![format!(
         "Digits 0 and 1 in file order: {public} public, {known} known to the adversary, {learn} to learn from, {targets} to \
@@ -189,8 +183,8 @@ type Method = (&'static str, bool, Option<Perturbing>, Option<[Printed; 4]>);
 
 /// Table 3.4: accuracy and dFIL of the models that are attacked.
 pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
-    let pool = pool(context)?;
-    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut pool = pool(context)?;
+    let mut findings = Findings { method: setup(context, &pool), ..Findings::default() };
     for (steps, paper) in [(1, 389.9752), (2, 697.6610), (3, 996.0350), (4, 1294.4090), (5, 1571.4291)] {
         let name = format!("ε after {steps} full batches, δ = 10⁻⁹");
         findings.rows.push(Row::within(name, (paper, 4), 1e-4, epsilon(SIGMA, 1.0, steps)?));
@@ -232,7 +226,14 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
         match paper {
             Some([of_accuracy, columns @ ..]) => {
                 findings.rows.push(compared(column, of_accuracy, &accuracies));
-                findings.rows.extend(leaked.beside(name, columns, ""));
+                let mut rows = leaked.beside(name, columns, "").into_iter();
+                if how.is_none()
+                    && let Some(largest) = rows.next()
+                {
+                    let pieces = Thousands::of(context, &mut pool, (half, runs(context)[0]))?;
+                    findings.rows.extend(pieces.beside(name, (columns[0].0, largest)));
+                }
+                findings.rows.extend(rows);
                 printed.push((name, leaked, columns));
             }
             None => {
@@ -267,7 +268,7 @@ pub(super) fn usual(context: &Context<'_>) -> Perturbing {
 /// Table A.1: with and without batch norm.
 pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: setup(context, &pool), ..Findings::default() };
     findings.rows.push(Row::printed("ε of one full batch, δ = 10⁻⁹", 389.9752, 4, epsilon(SIGMA, 1.0, 1)?));
     let all = if context.full { 1000 } else { epochs(context) };
     let usual =
@@ -327,7 +328,7 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
 /// Figure 3.4: what the perturbation is, in the first step and the others.
 pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
     let pool = pool(context)?;
-    let mut findings = Findings { method: said_of(context, &pool), ..Findings::default() };
+    let mut findings = Findings { method: setup(context, &pool), ..Findings::default() };
     let mut series = vec![];
     for (name, variant) in [
         ("as in the thesis", Variant::Thesis),

@@ -10,7 +10,8 @@
 //! | `batch_norm` | what a batch norm over one record returns |
 //! | `informed` | tables 3.4 and A.1, figure 3.4: digits 0 and 1, the models that are attacked |
 //! | `attack` | table 3.5: what the informed adversary reconstructs |
-//! | `seen` | LPIPS of the reconstructions, as it is defined and as it was published |
+//! | `thousands` | which thousand of the file the records of table 3.4 are |
+//! | `perception` | LPIPS of the reconstructions, as it is defined and as it was published |
 //! | `appendix` | figures A.1 to A.29: gradients before and after, step by step |
 
 mod appendix;
@@ -22,6 +23,7 @@ mod perception;
 mod run;
 mod sweeps;
 mod tables;
+mod thousands;
 
 pub(crate) use appendix::appendix;
 pub(crate) use attack::table_3_5;

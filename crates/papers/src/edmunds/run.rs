@@ -7,7 +7,6 @@ use super::super::mueller::failure_of;
 use super::leaked::{Leaked, mean_and_deviation};
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
-use leakscope_net::leak::Label;
 use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
 use leakscope_net::poisson::published_factor;
 use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
@@ -214,19 +213,12 @@ pub(super) fn split((train, test): &(Images, Images), share: f64, effort: Effort
 
 fn config(seed: u64, (rate, decay): (f64, f64), batch: usize) -> TrainConfig {
     TrainConfig {
-        optimizer: Optimizer::adam(),
-        learning_rate: rate,
         weight_decay: decay,
-        sampling: Sampling::Shuffle { batch },
-        privacy: None,
-        tracking: Tracking::Off,
-        label: Label::Public,
         delta: DELTA,
         // tables can be repeated: nothing here is released
         randomness: Randomness::SeededNotPrivate,
         seed,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::adam(), rate, Sampling::Shuffle { batch })
     }
 }
 

@@ -149,22 +149,7 @@ fn table(
     // photographs, days at full size, and nothing for a GPU
     let small = context.synthetic || images.0.shape[2] == 1;
     let mapped = small && !context.full && matches!(context.device.backend()?, Backend::Cpu);
-    let mut findings = Findings {
-        data: vec![format!(
-            "{} public, {} private and {} test images",
-            format::count(split.public.len() as u64),
-            format::count(split.private.len() as u64),
-            format::count(split.test.len() as u64)
-        )],
-        method: vec![effort.description(context), METHOD.into()],
-        ..Findings::default()
-    };
-    if !mapped {
-        findings.method.push(
-            "A network of the record is left out: it costs an array of all parameters for each record."
-                .into(),
-        );
-    }
+    let mut findings = introduction(context, &split, effort, mapped);
     let private = published.records - (published.share * published.records as f64) as usize;
     let rate = BATCH as f64 / private as f64;
     let ours = epsilon(recipe.sigma, rate, private.div_ceil(BATCH) as u64)?;
@@ -218,6 +203,24 @@ fn table(
     findings.claims.extend(reading(&printed));
     findings.figures.push(figure(published.name, &all));
     Ok(findings)
+}
+
+/// What was trained on what, and how; `mapped` is whether a network of the record is among the variants.
+fn introduction(context: &Context<'_>, split: &Split, effort: Effort, mapped: bool) -> Findings {
+    let mut method = vec![effort.description(context), METHOD.into()];
+    if !mapped {
+        method.push(
+            "A network of the record is left out: it costs an array of all parameters for each record."
+                .into(),
+        );
+    }
+    let data = format!(
+        "{} public, {} private and {} test images",
+        format::count(split.public.len() as u64),
+        format::count(split.private.len() as u64),
+        format::count(split.test.len() as u64)
+    );
+    Findings { data: vec![data], method, ..Findings::default() }
 }
 
 /// What the columns are.

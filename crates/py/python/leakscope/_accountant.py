@@ -14,6 +14,13 @@ class Accountant:
 
     ``history`` has the form of Opacus': tuples of noise multiplier, sample rate and number of steps.
 
+    Parameters
+    ----------
+    adjacency : str, default 'add-remove'
+        Which neighbours are told apart: ``"add-remove"`` (a record is there or is not) or ``"replace"`` (it takes another value).
+
+    Examples
+    --------
     >>> import leakscope
     >>> accountant = leakscope.Accountant()
     >>> for _ in range(100):
@@ -29,7 +36,15 @@ class Accountant:
         self.history: list[tuple[float, float, int]] = []
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Adds one step of DP-SGD."""
+        """Adds one step of DP-SGD.
+
+        Parameters
+        ----------
+        noise_multiplier : float
+            Standard deviation of the noise over the norm that gradients are clipped to, above 0.
+        sample_rate : float
+            Probability of each record to take part in the step (Poisson sampling), above 0, at most 1.
+        """
         noise_multiplier, sample_rate = positive("noise_multiplier", noise_multiplier), _rate(sample_rate)
         if self.history and self.history[-1][:2] == (noise_multiplier, sample_rate):
             self.history[-1] = (noise_multiplier, sample_rate, self.history[-1][2] + 1)
@@ -37,11 +52,11 @@ class Accountant:
             self.history.append((noise_multiplier, sample_rate, 1))
 
     def get_epsilon(self, delta: float) -> float:
-        """ε of all steps so far at this δ: certified, never below the truth."""
+        """ε of all steps so far at ``delta``, a probability from 1e-300 up, below 1: certified, never below the truth."""
         return self.get_epsilon_interval(delta)[1]
 
     def get_epsilon_interval(self, delta: float) -> tuple[float, float]:
-        """Between which two numbers ε is."""
+        """Between which two numbers ε at ``delta`` (from 1e-300 up, below 1) is; (0, 0) before the first step."""
         delta = real("delta", delta)
         if not 1e-300 <= delta < 1:
             raise OptionError(f"delta={delta!r}: expected a probability from 1e-300 up, below 1")
@@ -50,7 +65,7 @@ class Accountant:
         return _native.account_epsilon(self.history, delta, self.adjacency == "replace")
 
     def get_delta(self, epsilon: float) -> float:
-        """δ of all steps so far at this ε: never below the truth."""
+        """δ of all steps so far at ``epsilon``, any number: never below the truth."""
         epsilon = real("epsilon", epsilon)
         if not self.history:
             return max(0.0, -math.expm1(epsilon))
@@ -75,7 +90,7 @@ class Accountant:
         return {"history": list(self.history), "adjacency": self.adjacency}
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Goes on where another accountant stopped."""
+        """Goes on where another accountant stopped: ``state`` is its :meth:`state_dict`."""
         history = state.get("history")
         if not isinstance(history, (list, tuple)) or any(len(step) != 3 for step in history):
             raise OptionError("state: expected what state_dict gives: a history of (noise multiplier, sample rate, steps)")

@@ -145,7 +145,7 @@ class _Asked(Game):
 
     def __init__(self, predict: Any, interval: str, confidence: float, seed: int) -> None:
         super().__init__(interval, confidence, seed)
-        self._ask, self.name, self.classes = _asked(predict)
+        self._ask, self.name, self.classes = _predictor(predict)
         #: what squared errors of values are divided by
         self._unit = 1.0
 
@@ -196,7 +196,7 @@ def _is_value(result: Array) -> bool:
     return result.ndim == 1 or result.shape[1] == 1
 
 
-def _asked(predict: Any) -> tuple[Any, str, Array | None]:
+def _predictor(predict: Any) -> tuple[Any, str, Array | None]:
     for name in ("predict_proba", "predict"):
         if hasattr(predict, name):
             classes = getattr(predict, "classes_", None)

@@ -36,7 +36,7 @@ class Comparison(Result):
                 for section in self.document["sections"] for row in section["rows"]]
 
     def pipeline(self, format: str = "md") -> str:
-        """The comparison for other programmes, as ``"md"``, ``"junit"`` or ``"sarif"``: it names no record and no value of the data."""
+        """The comparison for other programmes, in ``format`` ``"md"``, ``"junit"`` or ``"sarif"``: it names no record and no value of the data."""
         result = self._outcome.pipeline(format)
         assert result is not None
         return result

@@ -19,7 +19,7 @@ PARAMETERS = {
     "target": "Name of the column to predict. With ``y`` it only says what the target is called.",
     "id": "What names a record: a column's name, or a value for every row. Without it the index of a frame does, or the "
           "row number.",
-    "drop": "Columns to leave out.",
+    "drop": "Columns to leave out: a name, or several.",
     "categorical": "Columns that are categories although they look like numbers.",
     "weights": "Sample weights, zero or more: a column's name, or a value for every row.",
     "sample_weight": "Another name of ``weights``, as scikit-learn has it.",
@@ -97,7 +97,7 @@ PARAMETERS = {
     "update": "How weights follow from one iteration to the next: ``\"published\"`` or ``\"accelerated\"``.",
     "min_weight": "Smallest weight of a record, zero or more; weights are clamped after their mean was set to 1.",
     "max_weight": "Largest weight of a record.",
-    "iterations": "Reweightings at most.",
+    "iterations": "Reweightings at most, 1 or more.",
     "tolerance": "Stop when the standard deviation of η is at most this share of its mean.",
     # attack
     "candidates": "Number of values that the secret can take, all equally likely, at least 2.",
@@ -128,7 +128,7 @@ PARAMETERS = {
     "encoding": "What the secret becomes before Gaussian noise: ``\"one-hot\"``, ``\"line\"`` (evenly from 0 to 1), or a CSV or "
                 "JSON file with one vector a value.",
     "alpha": "Order of a stated Rényi divergence, at least 1.",
-    "epsilon": "ε.",
+    "epsilon": "The largest Rényi divergence of order ``alpha`` that is stated, at least 0.",
     "curve": "Draw a curve: ``\"epsilon\"`` (advantage against ε) or ``\"noise\"`` (every bound against the noise).",
     "at": "Values of the curve's horizontal axis. By default those of the paper's figures.",
     "noise_vectors": "Noise vectors for every scale of the attacks.",
@@ -142,7 +142,8 @@ PARAMETERS = {
     "clip": "Clip the gradient of every record at this norm C, above 0.",
     "clip_kind": "``\"hard\"`` (at most C), ``\"gelu\"`` (smoothly, at most 1.12 C) or ``\"none\"``. By default hard, with "
                  "``clip``.",
-    "precision": "Numbers to compute with: ``\"f32\"`` or ``\"f64\"``.",
+    "precision": "Numbers to compute with: ``\"f32\"`` (single), ``\"f64\"`` (double: twice the memory and time) or, on a GPU, "
+                 "``\"tf32\"``.",
 }
 
 

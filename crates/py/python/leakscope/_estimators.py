@@ -13,8 +13,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _native
+from ._docs import documented
 from ._requests import amount, listed, ranges, secret
 
+
+#: what the keywords of an estimator mean, where that is more than in the other functions
+_PARAMETERS = {
+    "sigma": "Standard deviation of the noise on every coefficient of columns in public units (powers of two near their spread), above 0.",
+    "target_eta": "Instead of ``sigma``: the noise that brings the ``statistic`` of η over records down to this, above 0. Without either "
+                  "and without ``target_sd``, 1.",
+    "protect": "Columns, by number or name, that ``target_eta`` is for. By default it is for whole records.",
+    "target_sd": "Columns, by number or name, each with how close an estimate of it may come, in its own units: ``{\"age\": 5}``.",
+    "scale": "How columns are scaled: ``\"standard\"`` (mean 0, standard deviation 1) or ``\"none\"``.",
+    "bounds": "Ranges of columns that are public, by number or name, such as ``{\"age\": (0, 100)}``.",
+    "balance": "Reweight records first, in so many iterations at most, until they leak about the same; 0 for none.",
+    "random_state": "Seed or generator of the noise, which can then be repeated and protects nobody. By default the noise comes from the "
+                    "system's generator.",
+}
 
 #: a class that fewer records have is named by the model, and hardly anybody has it
 _FEW = 10
@@ -172,6 +187,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         return state
 
 
+@documented(**_PARAMETERS)
 class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     """Least squares with a ridge penalty, released with exact discrete Gaussian noise.
 
@@ -207,7 +223,7 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
     _model = "linear"
 
     def fit(self, X: Any, y: Any) -> PrivateLinear:
-        """Fits and adds the noise."""
+        """Fits to rows ``X`` and targets ``y``, and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self._fit(X, y)
         self.coef_, self.intercept_ = self._coef, self._intercept
@@ -217,7 +233,7 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Predictions of the private model."""
+        """Predictions of the private model for rows ``X``."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
@@ -228,10 +244,11 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
         return tags
 
 
+@documented(**_PARAMETERS)
 class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
     """Logistic regression, released with exact discrete Gaussian noise; of more than two classes, softmax regression.
 
-    Parameters are those of :class:`PrivateLinear`. With more than two classes ``coef_`` has a row for each of them, with noise on
+    What :class:`PrivateLinear` says of noise, units and pickles holds here too. With more than two classes ``coef_`` has a row for each of them, with noise on
     each.
 
     >>> import numpy as np, leakscope
@@ -248,7 +265,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
     _model = "logistic"
 
     def fit(self, X: Any, y: Any) -> PrivateLogistic:
-        """Fits and adds the noise."""
+        """Fits to rows ``X`` and targets ``y``, and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -270,14 +287,14 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
-        """Log odds of the second class; of more than two classes, the predictor of each."""
+        """Log odds of the second class for rows ``X``; of more than two classes, the predictor of each."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         z = np.asarray(X @ self.coef_.T + self.intercept_)
         return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
-        """Probabilities of the classes."""
+        """Probabilities of the classes for rows ``X``."""
         z = self.decision_function(X)
         if z.ndim == 2:
             z = np.exp(z - z.max(axis=1, keepdims=True))
@@ -286,7 +303,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         return np.column_stack([1.0 - second, second])
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """The likeliest class."""
+        """The likeliest class for rows ``X``."""
         z = self.decision_function(X)
         return np.asarray(self.classes_[z.argmax(axis=1) if z.ndim == 2 else (z > 0).astype(int)])
 

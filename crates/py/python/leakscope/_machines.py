@@ -97,7 +97,8 @@ def folders(**tables: Any) -> dict[str, str]:
 
 
 def run_part(work: bytes, part: bytes, tables: Mapping[str, str] | None = None) -> bytes:
-    """Computes one part of a pass over files: what a task calls, on any machine."""
+    """Computes one part of a pass over files: what a task calls, on any machine. ``work`` says which pass, ``part`` which rows, both as
+    they were handed out; ``tables`` are folders for records and scores."""
     return _native.run_part(work, part, dict(tables or {}))
 
 

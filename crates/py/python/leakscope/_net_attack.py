@@ -190,10 +190,10 @@ def attack_network(
     if method != "membership" and test is not None:
         raise OptionError("test: it belongs to method='membership': leave it out")
     with _progress.shown(progress) as told:
-        return _asked(method, network, x, y, gradient, after, test, request, told)._kept(out)
+        return _attack(method, network, x, y, gradient, after, test, request, told)._kept(out)
 
 
-def _asked(method: str, network: Network | str | None, x: Any, y: Any, gradient: Any, after: Any, test: Any, request: dict[str, Any],
+def _attack(method: str, network: Network | str | None, x: Any, y: Any, gradient: Any, after: Any, test: Any, request: dict[str, Any],
            told: Any) -> NetAttack:
     if method == "informed":
         if isinstance(network, str):

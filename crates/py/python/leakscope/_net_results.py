@@ -57,7 +57,8 @@ class Training(_OfRecords):
         return records[names] if hasattr(records, "__getitem__") else None
 
     def epsilon(self, delta: float | None = None, adjacency: str = "add-remove") -> float:
-        """ε of the whole run, certified: as the run states it at its own δ, or at another ``delta``."""
+        """ε of the whole run, certified: as the run states it at its own δ, or at another ``delta`` (above 0, below 1) and for the
+        neighbours of ``adjacency``, ``"add-remove"`` or ``"replace"``. Infinite where nothing is promised."""
         privacy = self.document["privacy"]
         # Noise that follows from a seed promises nothing.
         if privacy is None or privacy.get("epsilon") is None:

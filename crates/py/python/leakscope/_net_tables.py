@@ -24,7 +24,7 @@ from ._tables import level
     batch="Records in a batch, at most all; with Poisson sampling the expected number.",
     lr="Learning rate, above 0.",
     momentum="Momentum of SGD, at least 0, below 1.",
-    adam="Adam instead of SGD.",
+    adam="Whether Adam moves the weights, instead of SGD.",
     clip="Clip the gradient of every record at this norm C, above 0. By default 1 where there is noise.",
     sigma="Noise multiplier of DP-SGD: the noise on the sum of gradients has standard deviation σC.",
     epsilon="Instead of ``sigma``: the noise for which the whole run costs this ε at ``delta``.",

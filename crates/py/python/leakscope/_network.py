@@ -154,7 +154,8 @@ class Network:
         return net
 
     def save(self, folder: Path) -> _Path:
-        """Writes ``network.json`` and ``model.safetensors``, as the command line takes a model."""
+        """Writes ``network.json`` and ``model.safetensors`` into ``folder``, made where it is not there, as the command line takes a
+        model; of a network that was trained on a table also ``private/encoding.json``, which must not leave the house."""
         where = _Path(folder)
         where.mkdir(parents=True, exist_ok=True)
         _native.write_text(os.fspath(where / "network.json"), self._native.spec())
@@ -206,7 +207,7 @@ class Network:
         return dims, array, (each, np.ascontiguousarray(labels, dtype=array.dtype))
 
     def evaluate(self, x: Any, y: Any) -> dict[str, float | None]:
-        """Mean loss, and accuracy where there are classes."""
+        """Mean loss, and accuracy where there are classes: records ``x`` and labels ``y`` as :meth:`train` takes them."""
         loss, accuracy = self._native.evaluate(self._data(x, y))
         return {"loss": loss, "accuracy": accuracy}
 
@@ -218,7 +219,7 @@ class Network:
         batch="Records in a batch, at most all; with Poisson sampling the expected number.",
         lr="Learning rate, above 0.",
         momentum="Momentum of SGD, at least 0, below 1.",
-        adam="Adam instead of SGD.",
+        adam="Whether Adam moves the weights, instead of SGD.",
         clip="Clip the gradient of every record at this norm C, above 0. By default 1 where there is noise.",
         sigma="Noise multiplier of DP-SGD: the noise on the sum of gradients has standard deviation σC.",
         epsilon="Instead of ``sigma``: the noise for which the whole run costs this ε at ``delta``.",
@@ -233,7 +234,7 @@ class Network:
         public="Public records, a pair of arrays as ``x`` and ``y``: batch norms take their mean and variance from them, with "
                "``public_epochs`` the network is trained on them first, and ``perturb`` is learned on them. They are not counted.",
         public_epochs="Train on the public records first, without noise: so many passes over them.",
-        public_steps="The same in steps.",
+        public_steps="The same as a number of steps, at least 1.",
         public_batch="Public records in a batch. By default ``batch``, at most all.",
         public_lr="Learning rate on public records. By default ``lr``.",
         public_optimizer="Optimiser on public records: ``\"sgd\"`` or ``\"adam\"``. By default that of the run.",

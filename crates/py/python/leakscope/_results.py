@@ -118,11 +118,11 @@ class Result:
         return result
 
     def summary(self, width: int = 80) -> str:
-        """A screenful of text, as the command line prints it."""
+        """A screenful of text, ``width`` characters wide, as the command line prints it."""
         return self._outcome.summary(width)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the page: one file that opens anywhere, readable by you alone."""
+        """Writes the page to ``path``: one file that opens anywhere, readable by you alone."""
         self._outcome.report(path)
         self._reported = Path(path).absolute()
         return Path(path)
@@ -142,7 +142,7 @@ class Result:
         return Plots(self)
 
     def save(self, folder: str | os.PathLike[str], format: str = "parquet") -> list[Path]:
-        """Writes what the command line leaves in a folder: document, page and tables (``"parquet"`` or ``"csv"``)."""
+        """Writes what the command line leaves in ``folder``: document, page, and tables in ``format``, ``"parquet"`` or ``"csv"``."""
         files = [Path(p) for p in self._outcome.write(folder, format)]
         self._reported = next((p.absolute() for p in files if p.name == "report.html"), self.__dict__.get("_reported"))
         return files

@@ -62,7 +62,7 @@ def records(data: Any, y: Any, index: str | int | None, device: torch.device, dt
         _refuse(y)
         result = _loaded(loading.DataLoader(data, batch_size=256, shuffle=False), index, takes_target)
     else:
-        result = _given(data, y, device, takes_target)
+        result = _of_arrays(data, y, device, takes_target)
     return _placed(result, device, dtype)
 
 
@@ -71,7 +71,7 @@ def _refuse(y: Any) -> None:
         raise OptionError("y: the dataset has the targets already: leave y out")
 
 
-def _given(data: Any, y: Any, device: torch.device, takes_target: bool) -> Records:
+def _of_arrays(data: Any, y: Any, device: torch.device, takes_target: bool) -> Records:
     if isinstance(data, Mapping):
         named = {str(k): _tensor(str(k), v, device) for k, v in data.items()}
         target, named = _split(named, y, takes_target)

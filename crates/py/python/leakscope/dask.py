@@ -45,7 +45,7 @@ def audit(data: Any, *, client: Any = None, records: Path | None = None, scores:
         Those of :func:`leakscope.audit`.
     """
     tables = folders(records=records, scores=scores)
-    result = _asked(_models.audit, data, client, retries, tables, options)
+    result = _by_cluster(_models.audit, data, client, retries, tables, options)
     if "records" in tables:
         import dask.dataframe
 
@@ -56,24 +56,24 @@ def audit(data: Any, *, client: Any = None, records: Path | None = None, scores:
 def balance(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Balance:
     """:func:`leakscope.balance` computed by the workers of a Dask cluster; ``data``, ``client`` and ``retries`` as for
     :func:`audit`."""
-    result: Balance = _asked(_models.balance, data, client, retries, {}, options)
+    result: Balance = _by_cluster(_models.balance, data, client, retries, {}, options)
     return result
 
 
 def release(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the workers of a Dask cluster; noise and ledger stay here."""
-    result: Release = _asked(_models.release, data, client, retries, {}, options)
+    result: Release = _by_cluster(_models.release, data, client, retries, {}, options)
     return result
 
 
 def bound(data: Any, *, client: Any = None, retries: int = 2, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the workers of a Dask cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""
-    result: Bound = _asked(_privacy.bound, data, client, retries, {}, options)
+    result: Bound = _by_cluster(_privacy.bound, data, client, retries, {}, options)
     return result
 
 
-def _asked(question: Any, data: Any, client: Any, retries: int, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+def _by_cluster(question: Any, data: Any, client: Any, retries: int, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
     try:
         from distributed import get_client
     except ImportError as missing:

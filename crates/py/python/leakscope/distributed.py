@@ -56,12 +56,14 @@ def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Pat
 
 
 def balance(data: Any, *, map: Map = map, **options: Any) -> Balance:
-    """:func:`leakscope.balance` of files, with ``map`` in the place of threads; options are those of :func:`leakscope.balance`."""
+    """:func:`leakscope.balance` of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options those of
+    :func:`leakscope.balance`."""
     return ask(_models.balance, data, _machines(map), options)
 
 
 def release(data: Any, *, map: Map = map, **options: Any) -> Release:
-    """:func:`leakscope.release` of files, with ``map`` in the place of threads; options are those of :func:`leakscope.release`.
+    """:func:`leakscope.release` of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options those of
+    :func:`leakscope.release`.
 
     Noise is drawn here, and the ledger is kept here: whoever computes parts sees neither.
     """
@@ -69,8 +71,8 @@ def release(data: Any, *, map: Map = map, **options: Any) -> Release:
 
 
 def bound(data: Any, *, map: Map = map, **options: Any) -> Bound:
-    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads; options are those of
-    :func:`leakscope.bound`.
+    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options
+    those of :func:`leakscope.bound`.
 
     Of linear regression the bounds of every record are computed in parts. The refits of other models read all rows for every
     record, and attacks and they run here.

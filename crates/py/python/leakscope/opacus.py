@@ -320,7 +320,7 @@ class Tracker:
             "history": history,
             "dimension": self._dimension,
             "accounts": rows,
-            "notes": self._said(rate),
+            "notes": self._remarks(rate),
             "seconds": time.perf_counter() - self._started,
         }
         columns = [[row[k] for row in self._steps] for k in range(3)]
@@ -337,7 +337,7 @@ class Tracker:
             "gradient_norm": float(self._norm[i]) if looked else None,
         }
 
-    def _said(self, rate: float) -> list[str]:
+    def _remarks(self, rate: float) -> list[str]:
         """What the reader should know of the accounts."""
         whole_run = time.perf_counter() - self._started
         out = [*self._notes, f"Kept by Leakscope in an Opacus run of {len(self)} steps: {int(self._looks.sum())} looks at records took "

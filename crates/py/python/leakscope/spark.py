@@ -42,7 +42,7 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: 
         Those of :func:`leakscope.audit`.
     """
     tables, session = folders(records=records, scores=scores), _session(spark)
-    result = _asked(_models.audit, data, session, tables, options)
+    result = _by_cluster(_models.audit, data, session, tables, options)
     if "records" in tables:
         result.__dict__["records"] = session.read.parquet(tables["records"])
     return result
@@ -50,20 +50,20 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: 
 
 def balance(data: Any, *, spark: Any = None, **options: Any) -> Balance:
     """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data`` and ``spark`` as for :func:`audit`."""
-    result: Balance = _asked(_models.balance, data, _session(spark), {}, options)
+    result: Balance = _by_cluster(_models.balance, data, _session(spark), {}, options)
     return result
 
 
 def release(data: Any, *, spark: Any = None, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the executors of a Spark cluster; noise and ledger stay here."""
-    result: Release = _asked(_models.release, data, _session(spark), {}, options)
+    result: Release = _by_cluster(_models.release, data, _session(spark), {}, options)
     return result
 
 
 def bound(data: Any, *, spark: Any = None, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the executors of a Spark cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""
-    result: Bound = _asked(_privacy.bound, data, _session(spark), {}, options)
+    result: Bound = _by_cluster(_privacy.bound, data, _session(spark), {}, options)
     return result
 
 
@@ -78,7 +78,7 @@ def _session(spark: Any) -> Any:
     return session
 
 
-def _asked(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+def _by_cluster(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
     if hasattr(data, "mapInArrow"):
         return _of_frame(question, data, session, tables, options)
     compute = _by_context if _has_context(session) else _by_frames

@@ -240,7 +240,7 @@ def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Net
     net, name, outputs = _converted(module, loss, x, precision)
     factor = _factor(loss, outputs)
     if factor != 1:
-        raise OptionError(f"{_said(loss)} is {factor:.4g} times {name}, the loss of a Network: give loss={name!r}, or use "
+        raise OptionError(f"{_spelling(loss)} is {factor:.4g} times {name}, the loss of a Network: give loss={name!r}, or use "
                           "leakscope.torch.audit, which measures with the factor")
     return net
 
@@ -251,7 +251,7 @@ def _labels(y: Any, loss: Any, name: str, outputs: int) -> np.ndarray[Any, Any]:
     """Labels, where torch's loss of one record takes them as they are taken here."""
     labels = plain(y)
     if name != "softmax-cross-entropy" and labels.shape[1:] != (outputs,) and (outputs > 1 or labels.ndim != 1):
-        raise DataError(f"y: shape {labels.shape}: {_said(loss)} of {outputs} outputs needs a value for each, shape "
+        raise DataError(f"y: shape {labels.shape}: {_spelling(loss)} of {outputs} outputs needs a value for each, shape "
                         f"({len(labels) if labels.ndim else 1}, {outputs})")
     ignored = getattr(loss, "ignore_index", None)
     if ignored is not None and labels.ndim == 1 and (labels == ignored).any():
@@ -261,7 +261,7 @@ def _labels(y: Any, loss: Any, name: str, outputs: int) -> np.ndarray[Any, Any]:
     return labels
 
 
-def _said(loss: Any) -> str:
+def _spelling(loss: Any) -> str:
     return loss if isinstance(loss, str) else loss.__name__ if isinstance(loss, type) else type(loss).__name__
 
 
@@ -288,7 +288,7 @@ def _factor(loss: Any, outputs: int) -> float:
         return 1.0
     reduction = getattr(loss, "reduction", "mean")
     if reduction not in ("mean", "sum") and outputs > 1:
-        raise OptionError(f"{_said(loss)}(reduction={reduction!r}): one number a record is needed, and {outputs} outputs "
+        raise OptionError(f"{_spelling(loss)}(reduction={reduction!r}): one number a record is needed, and {outputs} outputs "
                           "have as many: expected reduction='mean' or 'sum'")
     return (2.0 if name == "squared-error" else 1.0) / (outputs if reduction == "mean" else 1)
 

@@ -1,6 +1,8 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
-use super::choice::{ColumnKind, Metric, OneHot, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind};
+use super::choice::{
+    ColumnKind, Metric, OneHot, Roles, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind,
+};
 use super::judged::Judged;
 use super::noise::{Inference, Noise};
 use super::tell::Tell;
@@ -195,7 +197,8 @@ pub struct Column {
     /// What its values are.
     pub kind: ColumnKind,
     /// `feature`, `target`, `id`, `group`, `weights`, `dropped`; a column may be `feature, group`.
-    pub role: String,
+    #[serde(rename = "role")]
+    pub roles: Roles,
     /// Missing values.
     pub missing: u64,
     /// Number of levels of a category.

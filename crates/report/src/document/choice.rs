@@ -69,6 +69,74 @@ impl ColumnKind {
     }
 }
 
+/// What a column of a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnRole {
+    /// An attribute that the model reads.
+    Feature,
+    /// What is predicted.
+    Target,
+    /// Whose record a row is.
+    Id,
+    /// Weights of records.
+    Weights,
+    /// The group of a record.
+    Group,
+    /// Nothing: the column was left out.
+    Dropped,
+}
+
+impl ColumnRole {
+    const ALL: [Self; 6] = [Self::Feature, Self::Target, Self::Id, Self::Weights, Self::Group, Self::Dropped];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Feature => "feature",
+            Self::Target => "target",
+            Self::Id => "id",
+            Self::Weights => "weights",
+            Self::Group => "group",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// What a column is for, one thing or several: written as `feature, group`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Roles(pub Vec<ColumnRole>);
+
+impl Roles {
+    /// Whether a role is among them.
+    pub fn include(&self, role: ColumnRole) -> bool {
+        self.0.contains(&role)
+    }
+}
+
+impl std::fmt::Display for Roles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|r| r.name()).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+impl From<Roles> for String {
+    fn from(roles: Roles) -> Self {
+        roles.to_string()
+    }
+}
+
+impl TryFrom<String> for Roles {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let role = |name: &str| ColumnRole::ALL.into_iter().find(|r| r.name() == name);
+        let roles: Option<Vec<ColumnRole>> = text.split(", ").map(role).collect();
+        roles.map(Self).ok_or_else(|| format!("`{text}`: expected roles such as `feature, group`"))
+    }
+}
+
 /// How numbers were scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -266,6 +334,48 @@ impl Precision {
     }
 }
 
+/// How a gradient moves the parameters, in words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
+pub enum Optimizer {
+    /// Gradient descent.
+    Sgd {
+        /// μ of `m ← μ m + g`.
+        momentum: f64,
+    },
+    /// Adam with its usual constants.
+    Adam,
+    /// One of another framework, by its name there.
+    Other(String),
+}
+
+impl std::fmt::Display for Optimizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sgd { momentum } => write!(f, "SGD with momentum {momentum}"),
+            Self::Adam => f.write_str("Adam"),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+impl From<Optimizer> for String {
+    fn from(optimizer: Optimizer) -> Self {
+        optimizer.to_string()
+    }
+}
+
+impl From<String> for Optimizer {
+    fn from(text: String) -> Self {
+        let momentum = text.strip_prefix("SGD with momentum ").and_then(|m| m.parse().ok());
+        match momentum {
+            Some(momentum) => Self::Sgd { momentum },
+            None if text == Self::Adam.to_string() => Self::Adam,
+            None => Self::Other(text),
+        }
+    }
+}
+
 /// How batches are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -342,4 +452,31 @@ pub enum Neighbours {
     Replace,
     /// A record is there, or an empty one in its place.
     ZeroOut,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optimisers_are_written_in_words_and_read_back() {
+        let names = [(Optimizer::Sgd { momentum: 0.9 }, "SGD with momentum 0.9"), (Optimizer::Adam, "Adam")];
+        for (optimizer, words) in names.into_iter().chain([(Optimizer::Other("Adagrad".into()), "Adagrad")]) {
+            let written = serde_json::to_value(&optimizer).unwrap();
+            assert_eq!(written, words);
+            assert_eq!(serde_json::from_value::<Optimizer>(written).unwrap(), optimizer);
+        }
+    }
+
+    #[test]
+    fn roles_are_written_as_text_and_read_back() {
+        let all = ColumnRole::ALL.map(|r| Roles(vec![r]));
+        for roles in all.into_iter().chain([Roles(vec![ColumnRole::Dropped, ColumnRole::Group])]) {
+            let written = serde_json::to_value(&roles).unwrap();
+            assert_eq!(written, roles.to_string());
+            assert_eq!(serde_json::from_value::<Roles>(written).unwrap(), roles);
+        }
+        let unknown = serde_json::from_value::<Roles>("feature, hat".into()).unwrap_err();
+        assert!(unknown.to_string().contains("feature, hat"), "{unknown}");
+    }
 }

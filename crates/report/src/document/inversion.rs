@@ -26,7 +26,7 @@ pub struct Inversion {
     pub attack: Settings,
     /// Records attacked.
     pub attacked: u64,
-    /// Mean squared error of somebody who guesses the mean of the attacked records.
+    /// Mean squared error of somebody who guesses the mean of the attacked records; of all records, where one was attacked.
     pub spread: f64,
     /// By noise, least first; empty where the gradient was given.
     pub levels: Vec<Level>,

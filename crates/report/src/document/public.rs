@@ -1,5 +1,6 @@
 //! What a training run took from public records, as plain data: a part of `training.json`.
 
+use super::choice::Optimizer;
 use serde::{Deserialize, Serialize};
 
 /// What a run took from public records. None of it costs a private record anything, and nothing is promised to the public
@@ -74,7 +75,7 @@ pub struct Pretraining {
     /// Number of public records.
     pub records: u64,
     /// The optimiser in words.
-    pub optimizer: String,
+    pub optimizer: Optimizer,
     /// Learning rate.
     pub learning_rate: f64,
     /// Weight decay.

@@ -84,6 +84,10 @@ pub struct ValuePair {
     /// The levels whose listing one record decides, where that is why; the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels_shown: Vec<String>,
+    /// Whether the values were named, and are nearer to one another than a standard deviation of the column: values further apart
+    /// were not tried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub near: bool,
 }
 
 impl ValuePair {
@@ -165,10 +169,10 @@ impl Tell {
     }
 
     /// The probability of an attribute as it is shown: what is not excluded, or what is known where that is open.
-    pub fn shown(&self, told: &ValuePair) -> f64 {
-        match told.told_at_least() {
-            Some(least) if told.is_open(self.protect_at) => least,
-            Some(_) | None => told.worst,
+    pub fn shown(&self, pair: &ValuePair) -> f64 {
+        match pair.told_at_least() {
+            Some(least) if pair.is_open(self.protect_at) => least,
+            Some(_) | None => pair.worst,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A training run of a network, as plain data: `training.json` of `leakscope net train` and `leakscope text train`.
 
-use super::choice::{AccuracyOn, ClipKind, Neighbours, Precision, Sampling, Tracked};
+use super::choice::{AccuracyOn, ClipKind, Neighbours, Optimizer, Precision, Sampling, Tracked};
 use super::net::{DataFacts, Histogram, NetworkFacts};
 use super::public::PublicUse;
 use super::text::TextTraining;
@@ -27,7 +27,7 @@ pub struct Training {
     /// The records.
     pub data: DataFacts,
     /// The optimiser in words.
-    pub optimizer: String,
+    pub optimizer: Optimizer,
     /// Learning rate.
     pub learning_rate: f64,
     /// Weight decay.

@@ -130,8 +130,8 @@ fn attribute(x: &mut Attribute) {
 }
 
 /// Two values: quantiles are values of records, and a level may be one that few have.
-fn pair(told: &mut ValuePair) {
-    (told.from, told.to) = match (told.from.parse::<f64>(), told.to.parse::<f64>()) {
+fn pair(pair: &mut ValuePair) {
+    (pair.from, pair.to) = match (pair.from.parse::<f64>(), pair.to.parse::<f64>()) {
         (Ok(a), Ok(b)) if a.is_finite() && b.is_finite() && a != b => {
             let step = 10_f64.powf((b - a).abs().log10().floor());
             let near = |x: f64| format!("about {}", format::setting((x / step).round() * step));
@@ -139,13 +139,13 @@ fn pair(told: &mut ValuePair) {
         }
         (_, _) => ("one value".into(), "another".into()),
     };
-    for p in [&mut told.worst, &mut told.median] {
+    for p in [&mut pair.worst, &mut pair.median] {
         *p = up(*p).min(1.0);
     }
-    told.among_all.iter_mut().for_each(|all| all.worst = up(all.worst).min(1.0));
-    told.distance = told.distance.map(up);
-    told.at_least = told.at_least.map(down);
-    told.levels_shown.clear();
+    pair.among_all.iter_mut().for_each(|all| all.worst = up(all.worst).min(1.0));
+    pair.distance = pair.distance.map(up);
+    pair.at_least = pair.at_least.map(down);
+    pair.levels_shown.clear();
 }
 
 fn records(a: &mut Audit) {

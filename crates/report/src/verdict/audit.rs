@@ -69,9 +69,18 @@ pub(crate) fn of_secret(bounds: &SecretBounds) -> (Option<Success>, Option<Succe
     (bounded, strongest.map(|success| Success { success, baseline }))
 }
 
+pub(super) fn is_near(audit: &Audit) -> bool {
+    audit.tell.as_ref().is_some_and(has_near_values)
+}
+
+/// Whether values that were named are nearer to one another than records differ.
+pub(super) fn has_near_values(tell: &Tell) -> bool {
+    tell.attributes.iter().any(|t| t.near)
+}
+
 /// Whether it is known how often values of an attribute are told apart, as far as the limit goes.
-pub(super) fn is_settled(told: &ValuePair, goal: f64) -> bool {
-    told.is_settled() || worst(told) <= goal
+pub(super) fn is_settled(pair: &ValuePair, goal: f64) -> bool {
+    pair.is_settled() || worst(pair) <= goal
 }
 
 /// Largest probabilities of a list of told values: of attributes and of the label, and those that are at least so large.
@@ -83,10 +92,10 @@ fn of_tell(tell: &Tell) -> (Option<f64>, Option<f64>, Option<f64>) {
 }
 
 /// The larger of what is printed about one attribute, on the scale of two values.
-pub(super) fn worst(told: &ValuePair) -> f64 {
+pub(super) fn worst(pair: &ValuePair) -> f64 {
     let among =
-        told.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
-    among.map_or(told.worst, |s| told.worst.max(s.told_of_two()))
+        pair.among_all.map(|all| Success { success: all.worst, baseline: 1.0 / all.levels.max(1) as f64 });
+    among.map_or(pair.worst, |s| pair.worst.max(s.told_of_two()))
 }
 
 /// What an audit prints.
@@ -113,6 +122,8 @@ pub(crate) fn facts(audit: &Audit) -> Facts {
             equal_rows: equal_rows(audit).is_some(),
             binned: is_binned(audit),
             kept_back: false,
+            near_values: is_near(audit),
+            less_than_run: false,
         },
         protect_at: audit.tell.as_ref().map_or(PROTECT_AT, |t| t.protect_at),
         estimated: estimated_distance(audit).map(|d| normal_cdf(0.5 * d)),
@@ -162,6 +173,7 @@ pub(crate) fn is_open_at_any_noise(audit: &Audit) -> bool {
         || is_approximate(audit)
         || audit.data.rows_of_one.is_some()
         || equal_rows(audit).is_some()
+        || is_near(audit)
         || is_read_off(audit)
 }
 

@@ -80,8 +80,9 @@ pub fn of_bound(f: &SecretBounds) -> Verdict {
         first.extend(covers);
     }
     let mut sentences = vec![first];
-    let gloss = words::gloss(best.name).map(|g| format!(" ({g})")).unwrap_or_default();
-    sentences.push(vec![plain(format!("The bound is {}{gloss}: {}.", words::bound(best), best.source))]);
+    // What it is in words, where there are such: its formula stands in the table of bounds.
+    let is = words::gloss(best.name).map_or_else(|| format!(": {}", best.source), |g| format!(" ({g})"));
+    sentences.push(vec![plain(format!("The bound is {}{is}.", words::bound(best)))]);
     Verdict::new(decision, head, sentences)
 }
 

@@ -4,8 +4,8 @@ use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, plain, strong}
 use crate::document::inversion::{Inversion, Level};
 use crate::format;
 
-/// The levels that the colour is about: the noise of the run and what is above it, where that was tried; all of them elsewhere. Less
-/// noise than the run had is shown for comparison.
+/// The levels that the colour is about: the noise of the run, or the one asked for in its place, and what is above it, where that was
+/// tried; all of them elsewhere. Less noise is shown for comparison.
 fn own_levels(i: &Inversion) -> &[Level] {
     let own = i.attack.sigma.and_then(|own| i.levels.iter().position(|l| l.sigma == own));
     &i.levels[own.unwrap_or(0)..]
@@ -24,9 +24,12 @@ pub(crate) fn facts(i: &Inversion) -> Facts {
     Facts { noise, observed: most.map(|success| Success { success, baseline: 0.5 }), ..Facts::default() }
 }
 
-/// Whether the first layer gives records away: one step is off by less than a tenth of what records differ by.
+/// Whether the first layer gives records away: one step is off by less than a tenth of what records differ by, or, where one record
+/// is all that there is, of what its values do.
 fn is_given_away(i: &Inversion, l: &Level) -> bool {
-    l.first_layer.as_ref().is_some_and(|f| f.value < 0.01 * i.spread)
+    let [low, high] = i.attack.range;
+    let differ = if i.spread > 0.0 { i.spread } else { (high - low).powi(2) / 12.0 };
+    l.first_layer.as_ref().is_some_and(|f| f.value < 0.01 * differ)
 }
 
 /// A reconstruction is known again clearly more often than by a coin toss.
@@ -71,7 +74,7 @@ fn head(i: &Inversion, colour: Colour) -> &'static str {
         }
         (None, Colour::Red) => "Nothing hides the records",
         (None, Colour::Amber | Colour::Green) if own_levels(i).len() < i.levels.len() => {
-            "At the noise of the run this attack did not reconstruct records"
+            "At the noise that counts this attack did not reconstruct records"
         }
         (None, Colour::Amber | Colour::Green) => "This attack did not reconstruct records",
     }
@@ -123,12 +126,12 @@ fn at_least_noise(i: &Inversion, l: &Level) -> Vec<Span> {
     ]
 }
 
-/// At the noise of the run, where less was tried too.
+/// At that noise, where less was tried too.
 fn at_own_noise(i: &Inversion) -> Option<Vec<Span>> {
     let own = own_levels(i).first().filter(|_| own_levels(i).len() < i.levels.len())?;
     Some(vec![
         plain(format!(
-            "The colour is about the noise of the run, σ = {}; less is shown for comparison. There ",
+            "The colour is about the noise of the run or the one asked for, σ = {}; less is shown for comparison. There ",
             format::setting(own.sigma)
         )),
         strong(format::share(own.identified.value)),

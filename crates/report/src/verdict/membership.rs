@@ -2,7 +2,7 @@
 
 use super::net::training_facts;
 use super::{Colour, Facts, Noise, Span, Success, Verdict, decide, left_out, plain, strong};
-use crate::document::membership::{Membership, MembershipAttack, Rate, Stated};
+use crate::document::membership::{CanaryAudit, Membership, MembershipAttack, Rate, Stated};
 use crate::format;
 use crate::words;
 
@@ -90,70 +90,76 @@ pub fn of_membership(m: &Membership) -> Verdict {
         Colour::Green => "Who took part is hidden",
     };
     let mut sentences = vec![];
-    if let Some((a, p)) = strongest(m).and_then(|a| Some((a, a.points.first()?))) {
-        let mut first = vec![
-            plain(format!(
-                "At {} false positives, the {} finds ",
-                format::share(p.rate),
-                words::membership_attacker(a.attacker)
-            )),
-            strong(format::share(p.true_positive.value)),
-            plain(format!(
-                " of the training records ({} – {}); over all thresholds it ranks a training record above another in {}; a \
-                 coin toss: 50%.",
-                format::share(p.true_positive.ci_low),
-                format::share(p.true_positive.ci_high),
-                format::share(a.area)
-            )),
-        ];
-        if let Some(b) = &p.allowed {
-            first.push(plain(format!(
-                " The run’s (ε, δ) allows no attacker more than {}.",
-                format::share_at_most(b.value)
-            )));
-        }
-        if let Some(most) = p.own_allowed {
-            let beaten = if p.is_past_own_accounts() {
-                ", which this attack passes: the other records differ from these, or the accounts are wrong"
-            } else {
-                ""
-            };
-            first.push(plain(format!(
-                " The attacked records’ own accounts allow {}{beaten}.",
-                format::share_at_most(most)
-            )));
-        }
-        sentences.push(first);
-    }
+    sentences.extend(strongest(m).and_then(|a| Some(of_attack(a, a.points.first()?))));
     sentences.extend(past_limit(m).map(|most| explained(most, m.promise)));
-    if let Some(c) = &m.canaries {
-        let promised = match c.promised {
-            Some(p) if c.refutes() => format!(
-                ", above the {} that it promises: it is not what its accountant takes it for",
-                format::at_most(p)
-            ),
-            Some(p) => format!(
-                ", below the {} that it promises: nothing speaks against the training code",
-                format::at_most(p)
-            ),
-            None => String::new(),
-        };
-        sentences.push(vec![
-            plain(format!(
-                "One run with {} canaries shows, at {} confidence, that its ε is at least ",
-                format::count(c.canaries),
-                format::share(c.confidence)
-            )),
-            strong(format::at_least(c.epsilon.value)),
-            plain(format!(
-                " ({} of {} guesses right){promised}.",
-                format::count(c.right),
-                format::count(c.guessed)
-            )),
-        ]);
-    }
+    sentences.extend(m.canaries.as_ref().map(of_canaries));
     sentences.push(vec![plain(
         "These are the results of particular attacks. A better attack may do better: this is no guarantee.",
     )]);
     Verdict::new(decision, head, sentences)
+}
+
+/// What the strongest attacker finds, beside what the run and the records' own accounts allow.
+fn of_attack(a: &MembershipAttack, p: &Rate) -> Vec<Span> {
+    let mut first = vec![
+        plain(format!(
+            "At {} false positives, the {} finds ",
+            format::share(p.rate),
+            words::membership_attacker(a.attacker)
+        )),
+        strong(format::share(p.true_positive.value)),
+        plain(format!(
+            " of the training records ({} – {}); over all thresholds it ranks a training record above another in {}; a \
+             coin toss: 50%.",
+            format::share(p.true_positive.ci_low),
+            format::share(p.true_positive.ci_high),
+            format::share(a.area)
+        )),
+    ];
+    if let Some(b) = &p.allowed {
+        first.push(plain(format!(
+            " The run’s (ε, δ) allows no attacker more than {}.",
+            format::share_at_most(b.value)
+        )));
+    }
+    if let Some(most) = p.own_allowed {
+        let beaten = if p.is_past_own_accounts() {
+            ", which this attack passes: the other records differ from these, or the accounts are wrong"
+        } else {
+            ""
+        };
+        first.push(plain(format!(
+            " The attacked records’ own accounts allow {}{beaten}.",
+            format::share_at_most(most)
+        )));
+    }
+    first
+}
+
+/// What canaries in one run show of its ε.
+fn of_canaries(c: &CanaryAudit) -> Vec<Span> {
+    let promised = match c.promised {
+        Some(p) if c.refutes() => format!(
+            ", above the {} that it promises: it is not what its accountant takes it for",
+            format::at_most(p)
+        ),
+        Some(p) => format!(
+            ", below the {} that it promises: nothing speaks against the training code",
+            format::at_most(p)
+        ),
+        None => String::new(),
+    };
+    vec![
+        plain(format!(
+            "One run with {} canaries shows, at {} confidence, that its ε is at least ",
+            format::count(c.canaries),
+            format::share(c.confidence)
+        )),
+        strong(format::at_least(c.epsilon.value)),
+        plain(format!(
+            " ({} of {} guesses right){promised}.",
+            format::count(c.right),
+            format::count(c.guessed)
+        )),
+    ]
 }

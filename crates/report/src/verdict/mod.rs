@@ -179,6 +179,10 @@ pub struct Reservations {
     pub binned: bool,
     /// Numbers that were found and are the owner's alone to know.
     pub kept_back: bool,
+    /// Values that were named and are nearer to one another than records differ.
+    pub near_values: bool,
+    /// Noise that is less than a run had, whose promise says nothing about it.
+    pub less_than_run: bool,
 }
 
 impl Reservations {
@@ -237,6 +241,17 @@ impl Reservations {
                 self.equal_rows,
                 "rows that are equal, more of them than by chance",
                 "If they are one person’s, that person moves the model as often, which is not counted: ⟨id⟩ says whose they are.",
+            ),
+            line(
+                self.near_values,
+                "named values that are nearer than records differ",
+                "They are less than a standard deviation apart; typical values are further, and nothing was tried about those. Name others \
+                 with ⟨tell⟩, or leave it out.",
+            ),
+            line(
+                self.less_than_run,
+                "noise that is not the run’s",
+                "What the run promises holds under its own clip and noise; the steps that are measured here have less, or another clip.",
             ),
         ]
         .into_iter()

@@ -1,8 +1,8 @@
 //! The verdicts on networks: a training run, and an audit of what its noisy steps tell.
 
 use super::{
-    Colour, Facts, Noise, Reservations, Span, TYPICAL, Verdict, decide, estimated, headline, left_out, plain,
-    strong,
+    Colour, Decision, Facts, Noise, Quantity, RULES, Reservations, Span, TYPICAL, Verdict, decide, estimated,
+    headline, left_out, plain, strong,
 };
 use crate::document::choice::ClipKind;
 use crate::document::net::{NetAudit, TraceKind};
@@ -52,7 +52,7 @@ pub fn of_training(t: &Training) -> Verdict {
         (Colour::Red, Some(_)) => "Trained with too little noise",
     };
     let mut sentences = vec![match &t.privacy {
-        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, t.unit(), decision.colour),
+        Some(PrivacyFacts { promise: Some(p), .. }) => promised(p, t.unit(), &decision),
         Some(PrivacyFacts { promise: None, withheld: Some(Withheld::ReadOffRecords(read)), .. }) => {
             not_covered(read)
         }
@@ -108,7 +108,7 @@ pub fn of_training(t: &Training) -> Verdict {
 }
 
 /// What a run promises, for somebody who does not think in ε, and what to do where that is little.
-fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
+fn promised(p: &Promise, unit: &str, decision: &Decision) -> Vec<Span> {
     let mut spans = vec![
         plain("The run is "),
         strong(format!(
@@ -127,12 +127,35 @@ fn promised(p: &Promise, unit: &str, colour: Colour) -> Vec<Span> {
             plain(" of the time (a coin toss: 50%)"),
         ]);
     }
-    spans.push(plain(match colour {
-        Colour::Green => ".",
-        Colour::Amber => "; a smaller ⟨epsilon⟩ promises more.",
-        Colour::Red => ", which protects nobody: train again with ⟨epsilon=1⟩ or less.",
+    // Advice is about what decides: a smaller ε mends no δ.
+    let deciding = |q: Quantity| {
+        let fact = RULES.iter().find(|r| r.quantity == q).map(|r| r.fact);
+        decision.grounds.iter().find(|g| Some(g.fact) == fact && g.colour == decision.colour)
+    };
+    let delta = deciding(Quantity::LeftOut).map(|g| delta_at(p.delta, g.value));
+    let of_epsilon = deciding(Quantity::Epsilon).is_some();
+    spans.push(plain(match (decision.colour, delta) {
+        (Colour::Green, _) => ".".into(),
+        (Colour::Amber, Some(delta)) if of_epsilon => format!("; a smaller ⟨epsilon⟩ and ⟨delta={delta}⟩ promise more."),
+        (Colour::Amber, Some(delta)) => format!("; δ is large for so many: ⟨delta={delta}⟩ or less promises more."),
+        (Colour::Amber, None) => "; a smaller ⟨epsilon⟩ promises more.".into(),
+        (Colour::Red, Some(delta)) if of_epsilon => {
+            format!(", which protects nobody: train again with ⟨epsilon=1⟩ and ⟨delta={delta}⟩ or less.")
+        }
+        (Colour::Red, Some(delta)) => {
+            format!(", but that δ leaves out so many that it protects nobody: train again with ⟨delta={delta}⟩ or less.")
+        }
+        (Colour::Red, None) => ", which protects nobody: train again with ⟨epsilon=1⟩ or less.".into(),
     }));
     spans
+}
+
+/// A δ of one digit that leaves out less than one record, where `delta` leaves out so many.
+fn delta_at(delta: f64, left_out: f64) -> String {
+    let most = 0.9 * delta / left_out;
+    let place = most.log10().floor() as i32;
+    let digit = (most / 10_f64.powi(place)).floor().clamp(1.0, 9.0);
+    format!("{digit}e{place}")
 }
 
 /// Why no ε is stated though the noise is secret, and what to do.
@@ -201,8 +224,32 @@ pub(crate) fn audit_facts(a: &NetAudit) -> Facts {
             (Noise::Chosen | Noise::Unit, true) => Noise::Chosen,
         },
         estimated: told.max_by(f64::total_cmp),
+        open: Reservations { less_than_run: has_less_than_run(a), ..run.open },
         ..run
     }
+}
+
+/// Whether the steps that are measured have less noise than those of the run, or another clip: what the run promises is no limit
+/// to what they tell.
+fn has_less_than_run(a: &NetAudit) -> bool {
+    let Some(p) = a.training.as_ref().and_then(|t| t.privacy.as_ref()) else { return false };
+    let r = &a.release;
+    let same_clip = (r.clip_kind, r.clip) == (p.clip_kind, Some(p.clip));
+    !same_clip || r.sigma.is_nan() || r.sigma < p.sigma
+}
+
+/// What the run promises, and where that says nothing about the steps that are measured.
+fn promised_to(a: &NetAudit, p: &Promise, decision: &Decision) -> Vec<Span> {
+    let Some(t) = a.training.as_ref().filter(|_| has_less_than_run(a)) else {
+        return promised(p, "record", decision);
+    };
+    let mut spans = promised(p, "record", &decide(&training_facts(t)));
+    spans.extend([
+        plain(" That is under its own clip and noise, "),
+        strong("not under those that are measured here"),
+        plain(format!(" (σ = {}).", format::setting(a.release.sigma))),
+    ]);
+    spans
 }
 
 /// The verdict on an audit of a network.
@@ -230,7 +277,7 @@ pub fn of_net_audit(a: &NetAudit) -> Verdict {
                 " to its records: the numbers are what one step with noise would tell, to compare records by.",
             ),
         ],
-        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised(p, "record", decision.colour),
+        (_, Some(PrivacyFacts { promise: Some(p), .. })) => promised_to(a, p, &decision),
         (_, Some(PrivacyFacts { withheld: Some(Withheld::ReadOffRecords(read)), .. })) => not_covered(read),
         (Noise::Chosen | Noise::Unit, Some(_)) => {
             vec![plain("Nothing is promised to the records of its training.")]

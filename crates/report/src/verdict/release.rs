@@ -1,6 +1,6 @@
 //! The verdict on a release: the statement that goes with the model.
 
-use super::audit::{capitalised, is_settled, told_of_equal_rows, worst};
+use super::audit::{capitalised, has_near_values, is_settled, told_of_equal_rows, worst};
 use super::remedy::cause;
 use super::{
     Colour, Decision, Facts, Noise, PROTECT_AT, Reservations, Span, TYPICAL, Verdict, decide, estimated,
@@ -106,8 +106,10 @@ pub fn of_owned(owned: &Owned) -> Verdict {
     let limit = facts.protect_at;
     // That rows are equal is the owner's to know, as is what follows from it.
     let equal = owned.measured.duplicates.filter(|d| d.beyond_chance);
-    if equal.is_some() {
-        decision.open.extend(Reservations { equal_rows: true, ..Reservations::default() }.lines());
+    let near_values = owned.measured.tell.as_ref().is_some_and(has_near_values);
+    if equal.is_some() || near_values {
+        let own = Reservations { equal_rows: equal.is_some(), near_values, ..Reservations::default() };
+        decision.open.extend(own.lines());
         decision.colour = decision.colour.max(Colour::Amber);
     }
     let exposed: Vec<&ValuePair> =
@@ -157,6 +159,12 @@ pub fn of_owned(owned: &Owned) -> Verdict {
         sentences.extend(advice(r, &facts, &decision, allowed));
         headline(decision.colour)
     };
+    if near_values {
+        sentences.push(vec![plain(
+            "The values that were named with ⟨tell⟩ are nearer to one another than records differ, so nothing is shown about typical \
+             ones: name others or none before you pass this on.",
+        )]);
+    }
     if let Some(equal) = equal {
         let told = told_of_equal_rows(equal, owned.measured.tell.as_ref());
         sentences.push(vec![plain(format!(

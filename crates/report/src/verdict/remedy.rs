@@ -1,8 +1,8 @@
 //! What would make a page calm: more noise where that helps, and what else does where none of any size would.
 
 use super::audit::{
-    capitalised, equal_rows, estimated_distance, is_approximate, is_seen_in_shape, is_settled, is_solved,
-    label_distance, untried, worst,
+    capitalised, equal_rows, estimated_distance, is_approximate, is_near, is_seen_in_shape, is_settled,
+    is_solved, label_distance, untried, worst,
 };
 use super::{Colour, Decision, Facts, Noise, Span, Success, more_noise, noise_to_hide, plain, strong};
 use crate::document::audit::{Audit, ReadOff};
@@ -143,6 +143,11 @@ fn left_open(audit: &Audit, facts: &Facts) -> String {
             format::count(untried.len() as u64),
             why_untried(audit)
         ),
+        [] if is_near(audit) => {
+            "The values that were named are nearer to one another than records differ, so nothing is shown about typical ones: name \
+             others with ⟨tell⟩, or leave it out, and look again."
+                .into()
+        }
         [] if audit.data.rows_of_one.is_some() => {
             "What all rows of one person tell together was not tried: join them into one row, and look again."
                 .into()
@@ -177,7 +182,7 @@ fn moves_others(part: ReadOff) -> &'static str {
         }
         ReadOff::Levels => {
             "One record decides which levels a category has, and the model shows which: list them with ⟨levels⟩ or a ⟨schema⟩ where \
-             they are public, or merge rare ones with ⟨min_level_count⟩."
+             they are public, or merge rare ones with ⟨min_level_count⟩ (the warnings name the columns)."
         }
         ReadOff::Guesses => {
             "One record decides what a column is taken for, and the model shows which: say it with ⟨categorical⟩, ⟨bounds⟩ or a \
@@ -280,31 +285,31 @@ fn with_more_noise(audit: &Audit, facts: &Facts, at_least: f64) -> String {
 }
 
 /// Why values are told for certain, whatever the noise, and what helps.
-pub fn cause(told: &ValuePair) -> String {
-    let name = &told.attribute;
-    match told.shows {
+pub fn cause(pair: &ValuePair) -> String {
+    let name = &pair.attribute;
+    match pair.shows {
         Some(Shows::Unit) => format!(
             "the unit of {name} was read off the data, and with another value in record {} it would have been another: give its \
              ⟨bounds⟩ or a ⟨schema⟩ where they are public, or leave it out with ⟨drop⟩",
-            told.worst_record
+            pair.worst_record
         ),
-        Some(Shows::Levels) if !told.levels_shown.is_empty() => {
-            let levels: Vec<String> = told.levels_shown.iter().map(|l| format!("`{l}`")).collect();
+        Some(Shows::Levels) if !pair.levels_shown.is_empty() => {
+            let levels: Vec<String> = pair.levels_shown.iter().map(|l| format!("`{l}`")).collect();
             format!(
                 "whether {name} lists {} hangs on one record with `{}`: give all its ⟨levels⟩ or a ⟨schema⟩ where they are public, or \
                  change ⟨min_level_count⟩ so that the list does not hang on one record",
                 levels.join(", "),
-                told.from
+                pair.from
             )
         }
         Some(Shows::Levels) => format!(
             "that {name} has the values it has hangs on record {}: give its ⟨bounds⟩, ⟨levels⟩ or a ⟨schema⟩ where they are public",
-            told.worst_record
+            pair.worst_record
         ),
         Some(Shows::NoModel) => format!(
             "with another value of {name} in record {} there would be no model: a stronger penalty (⟨l2⟩), or a rare level merged \
              into another, helps",
-            told.worst_record
+            pair.worst_record
         ),
         None => format!("{name} is told apart by its coefficients: more noise helps"),
     }

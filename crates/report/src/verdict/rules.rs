@@ -158,8 +158,10 @@ impl Rule {
             Quantity::LeftOut => f.left_out,
         };
         // Two values of one record are at most as far apart as either is from its absence, twice. Where the encoding was read off
-        // the records, what is known of its absence is not all that it changes.
-        let bound = f.membership.filter(|a| a.is_finite() && !f.open.encoding_of_records);
+        // the records, what is known of its absence is not all that it changes; where the noise is less than that of the run, it is
+        // not known at all.
+        let known = !f.open.encoding_of_records && !f.open.less_than_run;
+        let bound = f.membership.filter(|a| a.is_finite() && known);
         let most = bound.map_or(1.0, |a| (0.5 + a).min(1.0));
         value.map(|p| if self.capped && !p.is_nan() { p.min(most) } else { p })
     }

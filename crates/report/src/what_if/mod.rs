@@ -169,26 +169,26 @@ fn with_prior(error: f64, prior: f64, k: f64) -> f64 {
 }
 
 /// The distance that the median record's probability tells; nothing where that is too close to certainty to tell it.
-pub(crate) fn median_distance(told: &ValuePair) -> Option<f64> {
-    (told.median < 1.0 - 1e-9).then(|| 2.0 * normal_quantile(told.median.max(0.5)))
+pub(crate) fn median_distance(pair: &ValuePair) -> Option<f64> {
+    (pair.median < 1.0 - 1e-9).then(|| 2.0 * normal_quantile(pair.median.max(0.5)))
 }
 
-fn move_told(told: &mut ValuePair, k: f64) {
+fn move_told(pair: &mut ValuePair, k: f64) {
     let certain_unless_more_noise = |p: f64| if k <= 1.0 { p } else { 1.0 };
-    told.median = match median_distance(told) {
+    pair.median = match median_distance(pair) {
         Some(distance) => two_values(k * distance, 1).value,
-        None => certain_unless_more_noise(told.median),
+        None => certain_unless_more_noise(pair.median),
     };
-    told.at_least = told.at_least.map(|distance| k * distance);
-    if let (Some(distance), None) = (told.distance, told.shows) {
-        told.distance = Some(k * distance);
-        told.worst = two_values(k * distance, 1).value;
-        told.among_all =
-            told.among_all.map(|all| AmongAll { worst: any_level(all.levels, k * distance, 1).value, ..all });
+    pair.at_least = pair.at_least.map(|distance| k * distance);
+    if let (Some(distance), None) = (pair.distance, pair.shows) {
+        pair.distance = Some(k * distance);
+        pair.worst = two_values(k * distance, 1).value;
+        pair.among_all =
+            pair.among_all.map(|all| AmongAll { worst: any_level(all.levels, k * distance, 1).value, ..all });
     } else {
-        told.worst = certain_unless_more_noise(told.worst);
-        told.among_all =
-            told.among_all.map(|all| AmongAll { worst: certain_unless_more_noise(all.worst), ..all });
+        pair.worst = certain_unless_more_noise(pair.worst);
+        pair.among_all =
+            pair.among_all.map(|all| AmongAll { worst: certain_unless_more_noise(all.worst), ..all });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::median_distance;
 use crate::document::audit::Audit;
-use crate::document::choice::{Metric, OneHot, Scaling};
+use crate::document::choice::{ColumnRole, Metric, OneHot, Roles, Scaling};
 use crate::document::tell::ValuePair;
 use crate::format::quoted;
 use crate::verdict::{
@@ -203,26 +203,26 @@ fn leading(audit: &Audit) -> Vec<&ValuePair> {
     leading
 }
 
-fn unit<'a>(audit: &'a Audit, told: &ValuePair) -> Option<&'a str> {
-    let of = audit.attributes.iter().find(|a| !told.label && a.name == told.attribute);
+fn unit<'a>(audit: &'a Audit, pair: &ValuePair) -> Option<&'a str> {
+    let of = audit.attributes.iter().find(|a| !pair.label && a.name == pair.attribute);
     of.and_then(|a| a.unit.as_deref())
 }
 
 impl Pair {
-    fn of(told: &ValuePair, unit: Option<&str>) -> Self {
-        let unit = told.unit(unit);
+    fn of(pair: &ValuePair, unit: Option<&str>) -> Self {
+        let unit = pair.unit(unit);
         Self {
-            name: told.attribute.clone(),
-            values: format!("{} from {}{unit}", told.from, told.to),
-            record: told.worst_record.clone(),
-            label: told.label,
-            distance: told.distance.filter(|d| told.shows.is_none() && d.is_finite()),
-            median: median_distance(told),
-            levels: told.among_all.map(|all| (all.levels, normal_quantile(1.0 / all.levels.max(1) as f64))),
-            worst: told.worst,
-            among: told.among_all.map(|all| all.worst),
-            stated_median: told.median,
-            at_least: told.at_least.filter(|d| d.is_finite()),
+            name: pair.attribute.clone(),
+            values: format!("{} from {}{unit}", pair.from, pair.to),
+            record: pair.worst_record.clone(),
+            label: pair.label,
+            distance: pair.distance.filter(|d| pair.shows.is_none() && d.is_finite()),
+            median: median_distance(pair),
+            levels: pair.among_all.map(|all| (all.levels, normal_quantile(1.0 / all.levels.max(1) as f64))),
+            worst: pair.worst,
+            among: pair.among_all.map(|all| all.worst),
+            stated_median: pair.median,
+            at_least: pair.at_least.filter(|d| d.is_finite()),
         }
     }
 }
@@ -288,7 +288,9 @@ pub(super) fn release_command(audit: &Audit) -> String {
     for (name, column) in [("id", &d.id), ("weights", &d.weights)] {
         column.iter().for_each(|c| option(name, c));
     }
-    for column in d.columns.iter().filter(|c| ["dropped", "group"].contains(&c.role.as_str())) {
+    // A group that is a feature too stays: a release has none.
+    let left_out = |roles: &Roles| roles.include(ColumnRole::Dropped) || roles.0 == [ColumnRole::Group];
+    for column in d.columns.iter().filter(|c| left_out(&c.roles)) {
         option("drop", &column.name);
     }
     option("model", audit.model.family.name());

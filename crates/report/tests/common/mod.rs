@@ -10,7 +10,9 @@ use leakscope_core::claim::{Bound, Measured, Theorem};
 use leakscope_core::glm::ModelKind;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
-use leakscope_report::choice::{ColumnKind, Metric, OneHot, Scaling, SeriesBy, Statistic, ValueKind};
+use leakscope_report::choice::{
+    ColumnKind, ColumnRole, Metric, OneHot, Roles, Scaling, SeriesBy, Statistic, ValueKind,
+};
 use leakscope_report::noise::Source;
 use leakscope_report::tell::{Tell, ValuePair};
 
@@ -71,9 +73,9 @@ fn category(name: &str, levels: &[&str], eta: [f64; 3]) -> Attribute {
     }
 }
 
-fn column(name: &str, kind: ColumnKind, role: &str, levels: Option<usize>) -> Column {
+fn column(name: &str, kind: ColumnKind, role: ColumnRole, levels: Option<usize>) -> Column {
     let range = (kind == ColumnKind::Number).then_some([18.125_625, 97.828_125]);
-    Column { name: name.into(), kind, role: role.into(), missing: 0, levels, range }
+    Column { name: name.into(), kind, roles: Roles(vec![role]), missing: 0, levels, range }
 }
 
 fn summary(xs: impl Iterator<Item = f64>) -> leakscope_core::num::Summary {
@@ -221,15 +223,15 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
             group: (groups > 0).then(|| "race".into()),
             weights: None,
             columns: vec![
-                column("patient", ColumnKind::Category, "id", None),
-                column("age", ColumnKind::Number, "feature", None),
-                column("weight", ColumnKind::Number, "feature", None),
-                column("height", ColumnKind::Number, "feature", None),
-                column("cyp2c9", ColumnKind::Category, "feature", Some(3)),
-                column("vkorc1", ColumnKind::Category, "feature", Some(3)),
-                column("amiodarone", ColumnKind::Category, "feature", Some(2)),
-                column("race", ColumnKind::Category, "group", Some(groups)),
-                column("dose", ColumnKind::Number, "target", None),
+                column("patient", ColumnKind::Category, ColumnRole::Id, None),
+                column("age", ColumnKind::Number, ColumnRole::Feature, None),
+                column("weight", ColumnKind::Number, ColumnRole::Feature, None),
+                column("height", ColumnKind::Number, ColumnRole::Feature, None),
+                column("cyp2c9", ColumnKind::Category, ColumnRole::Feature, Some(3)),
+                column("vkorc1", ColumnKind::Category, ColumnRole::Feature, Some(3)),
+                column("amiodarone", ColumnKind::Category, ColumnRole::Feature, Some(2)),
+                column("race", ColumnKind::Category, ColumnRole::Group, Some(groups)),
+                column("dose", ColumnKind::Number, ColumnRole::Target, None),
             ],
             scale: Scaling::Standard,
             one_hot: OneHot::DropLast,
@@ -490,6 +492,7 @@ pub(crate) fn told(each: &[(&str, f64, bool)]) -> Tell {
         distance: None,
         at_least: None,
         shows: None,
+        near: false,
         levels_shown: vec![],
     };
     Tell {

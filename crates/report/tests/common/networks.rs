@@ -51,7 +51,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
         network: network(),
         precision: Precision::F32,
         data: data(),
-        optimizer: "Adam".into(),
+        optimizer: Optimizer::Adam,
         learning_rate: 0.1,
         weight_decay: 0.0,
         sampling: Sampling::Poisson,
@@ -111,7 +111,7 @@ pub(crate) fn training(epsilon: f64) -> Training {
             pretraining: Some(Pretraining {
                 files: vec![HOSTILE.into()],
                 records: 40,
-                optimizer: "Adam".into(),
+                optimizer: Optimizer::Adam,
                 learning_rate: 0.01,
                 weight_decay: 1e-4,
                 batch: 20,

@@ -10,7 +10,7 @@ use leakscope_report::choice::Stopped;
 use leakscope_report::explore::{Beside, Explore};
 use leakscope_report::release::{Counting, Measured, Owned, Precision};
 use leakscope_report::{
-    ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
+    PageKind, ResultPage, account_page, attack_page, balance_page, bound_page, canary_page, comparison_page,
     folder_page, net, owners_release_page, page, page_with, release_page, reproduction_page, text_audit_page,
     with_navigation,
 };
@@ -77,16 +77,16 @@ pub(crate) fn owned(columns: usize) -> Owned {
 
 /// The page of a folder with several results.
 fn index() -> String {
-    let of = |kind: &str, page: String| {
+    let of = |kind: PageKind, page: String| {
         let page = with_navigation(&page, kind, &[], "report.html");
-        ResultPage::read(&format!("{kind}.html"), &page).unwrap()
+        ResultPage::read(&format!("{}.html", kind.stem()), &page).unwrap()
     };
     folder_page(&[
-        of("audit", page(&hostile())),
-        of("attack", attack_page(&attacked(&[(Attacker::WhiteBox, 0.1, 0.9)]))),
-        of("bound", bound_page(&guessed())),
-        of("account", account_page(&costs(2.0, 3, true))),
-        of("release", release_page(&released(0.5, 0.3))),
+        of(PageKind::Audit, page(&hostile())),
+        of(PageKind::Attack, attack_page(&attacked(&[(Attacker::WhiteBox, 0.1, 0.9)]))),
+        of(PageKind::Bound, bound_page(&guessed())),
+        of(PageKind::Account, account_page(&costs(2.0, 3, true))),
+        of(PageKind::Release, release_page(&released(0.5, 0.3))),
     ])
 }
 

@@ -44,6 +44,14 @@ pub(super) fn closest_names(names: &[String], known: &str) -> String {
     }
 }
 
+/// What to do about a level that is none; one that is nearly another is rarely so in one row alone.
+pub(super) fn how_to_correct(closest: &Option<String>) -> String {
+    match closest {
+        Some(level) => format!("; they have `{level}`: write it alike in both tables, in every row"),
+        None => ": correct it or remove the row".into(),
+    }
+}
+
 /// Other columns with the same trouble, in a clause.
 pub(super) fn other_columns(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" (and the like in {})", quoted(names)) }

@@ -290,21 +290,21 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             let request = args.inversion()?;
             let outcome = inversion::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            drop(display);
+            display.done();
             run.warn(&outcome.document.warnings);
             run.show(&to_json(&outcome.document), &inversion_summary(&outcome.document), &outcome.written);
         }
         Method::Informed => {
             let outcome = informed::run(&args.informed()?, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            drop(display);
+            display.done();
             run.show(&to_json(&outcome.document), &informed_summary(&outcome.document), &outcome.written);
         }
         Method::Membership => {
             let request = args.membership()?;
             let outcome = membership::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            drop(display);
+            display.done();
             run.warn(&outcome.document.warnings);
             run.show(&to_json(&outcome.document), &membership_summary(&outcome.document), &outcome.written);
         }

@@ -7,7 +7,7 @@ use leakscope::net::Device;
 use leakscope::output::Pending;
 use leakscope::text::canary::{self, CanaryRequest, PriorKind};
 use leakscope_net::text::Trained;
-use leakscope_report::{canary_page, canary_summary, document};
+use leakscope_report::{PageKind, canary_page, canary_summary, document};
 use leakscope_table::RecordsFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -97,11 +97,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.output.folder(RecordsFormat::Parquet)?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let canary_document = canary::run(&args.request(), &display.hooks)?;
-    drop(display);
+    display.done();
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();
-        folder.page(&mut pending, "canary", &canary_page(&canary_document))?;
+        folder.page(&mut pending, PageKind::Canary, &canary_page(&canary_document))?;
         folder.text(&mut pending, "canary.json", &document(&canary_document))?;
         written = folder.publish(pending)?;
     }

@@ -38,11 +38,7 @@ const AT_ONCE: usize = 32;
 pub(super) fn largest(generator: &Generator<'_>, dual: &Dual, public_cost: bool) -> Result<f64> {
     let p = generator.p();
     if p > MOST_COEFFICIENTS {
-        return Err(Error::OutOfRange {
-            subject: "the number of coefficients of a shape from the data",
-            value: p as f64,
-            expected: "at most 256: take isotropic noise or a shape from a public table",
-        });
+        return Err(Error::ShapeTooLarge { coefficients: p, most: MOST_COEFFICIENTS });
     }
     match generator.fit {
         Fitted::Glm(fit) => largest_by(generator, &Columns::new(generator, fit, dual, public_cost)?),

@@ -37,6 +37,7 @@ pub use set::{AttributeSets, SoftmaxSet};
 
 use super::noise::Noise;
 use super::{Directions, Release};
+use crate::error::Setting;
 use crate::glm::softmax::{SoftmaxFit, contrasts, pairs};
 use crate::linalg::{Cholesky, condition, matmul_parallel, mirror_lower};
 use crate::rows::Block;
@@ -132,12 +133,9 @@ impl SoftmaxGeometry {
         release: Release,
         whitener: Option<&[f64]>,
     ) -> Result<Self> {
-        let out_of_range = |subject, value, expected| Err(Error::OutOfRange { subject, value, expected });
-        if !(release.sigma > 0.0 && release.sigma.is_finite()) {
-            return out_of_range("sigma", release.sigma, "a positive number");
-        }
+        Setting::Sigma.positive(release.sigma)?;
         if release.releases == 0 {
-            return out_of_range("releases", 0.0, "at least 1");
+            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
         }
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         let d = fit.penalty.data_width(p);

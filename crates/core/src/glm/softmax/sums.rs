@@ -1,7 +1,9 @@
 //! The sums of a fit of softmax regression as passes: its classes, and objective, gradient and Hessian at given coefficients.
 
 use super::{contrasts, loss, pairs, reduced_curvature, reduced_residual, softmax};
-use crate::linalg::{add_transposed_times, axpy, gram_add_lower, matmul_by_transposed, mirror_lower, norm};
+use crate::linalg::{
+    add, add_transposed_times, axpy, gram_add_lower, matmul_by_transposed, mirror_lower, norm,
+};
 use crate::pass::{self, Merge, Pass, overflowing};
 use crate::rows::{Block, Rows};
 use crate::{Error, Result};
@@ -203,7 +205,7 @@ impl Merge for SoftmaxNewtonSums {
         self.margin = self.margin.min(later.margin);
         self.reach.iter_mut().zip(&later.reach).for_each(|(a, b)| *a = a.max(*b));
         axpy(1.0, &later.gradient, &mut self.gradient);
-        axpy(1.0, &later.hessian, &mut self.hessian);
+        add(&later.hessian, &mut self.hessian);
     }
 }
 

@@ -13,12 +13,12 @@ use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, Network, Shape,
     attack::informed::{Examples, Learning, Rest, by_label, by_network, by_ridge, projected},
-    leak::Label,
     preset,
     quality::{Lpips, Quality, Range, mse, quality},
     random::{Generator, Purpose},
-    train::{Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
+    train::{Privacy, Sampling, TrainConfig, account},
 };
+use leakscope_report::PageKind;
 use leakscope_report::informed::{Adversary, Informed, InformedAttack, ModelTraining, SCHEMA};
 use leakscope_report::net::{DataFacts, InformedPictures, Picture, informed_page, to_json};
 use leakscope_table::{Hooks, RecordsFormat, Stage};
@@ -215,7 +215,7 @@ pub fn run(
 fn written(outcome: &InformedOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
     folder.text(&mut pending, "informed.json", &to_json(&outcome.document))?;
-    folder.page(&mut pending, "informed", &informed_page(&outcome.document, &outcome.pictures))?;
+    folder.page(&mut pending, PageKind::Informed, &informed_page(&outcome.document, &outcome.pictures))?;
     folder.publish(pending)
 }
 
@@ -461,7 +461,7 @@ fn judged(
 }
 
 fn training(request: &InformedRequest, model: &Models) -> ModelTraining {
-    let how = model.how();
+    let how = model.training();
     let (clip_kind, clip) = clip_facts(how.clip);
     ModelTraining {
         optimizer: if request.sgd { "gradient descent".into() } else { "Adam".into() },
@@ -477,23 +477,15 @@ fn training(request: &InformedRequest, model: &Models) -> ModelTraining {
 
 /// ε of such a training, for the last record: it is there, or an empty one.
 fn epsilon(request: &InformedRequest, model: &Models, records: usize) -> Result<Option<f64>> {
-    let how = model.how();
+    let how = model.training();
     if how.sigma <= 0.0 {
         return Ok(None);
     }
     let config = TrainConfig {
-        optimizer: how.optimizer,
-        learning_rate: how.learning_rate,
         weight_decay: how.weight_decay,
-        sampling: Sampling::Poisson { rate: 1.0 },
         privacy: Some(Privacy { clip: how.clip, sigma: how.sigma }),
-        tracking: Tracking::Off,
-        label: Label::Public,
         delta: request.delta,
-        seed: 0,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(how.optimizer, how.learning_rate, Sampling::Poisson { rate: 1.0 })
     };
     Ok(account(&config, how.steps, records)?.map(|a| a.epsilon()))
 }

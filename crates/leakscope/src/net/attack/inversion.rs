@@ -11,7 +11,9 @@ use crate::{Failure, Result};
 use leakscope_core::error::shown;
 use leakscope_net::{
     Clip, Loss, Network, Real, Shape,
-    attack::inversion::{Inversion, Objective, UnknownLabels, first_layer, invert, recovered_labels},
+    attack::inversion::{
+        Inversion, Objective, Reconstruction, UnknownLabels, first_layer, invert, recovered_labels,
+    },
     attack::sight::{Mechanism, Sight, gradients, half_way, local_steps},
     io::Tensors,
     quality::{Lpips, Range},
@@ -385,9 +387,7 @@ fn of_records<T: Real>(
             None => {
                 let sights = gradients(net, &records.data, &batches, mechanism, seed)?;
                 let sights: Vec<Sight<T>> = sights.into_iter().map(hidden).collect();
-                let first: Vec<Option<Vec<f64>>> =
-                    sights.iter().map(|s| first_layer(net, s)).collect::<std::result::Result<_, _>>()?;
-                (invert(net, &sights, &how, &watch)?, first)
+                found(net, &sights, &how, &watch)?
             }
             Some(steps) => {
                 let mut reconstructions = Vec::new();
@@ -408,6 +408,54 @@ fn of_records<T: Real>(
         document::Settings { sigma: own_noise(request, model)?, ..settings(request, clip, range, &how) };
     let seconds = started.elapsed().as_secs_f64();
     showing::of_records(request, model, records, attacks, levels, settings, (seed, seconds))
+}
+
+/// Reconstructions by search, and by the first layer alone where it tells.
+type Reconstructions = (Vec<Reconstruction>, Vec<Option<Vec<f64>>>);
+
+/// Reconstructions by search and by the first layer alone. Of a gradient that is zero nothing can be found, and the middle of the range
+/// is guessed; where all are, there is nothing to attack.
+fn found<T: Real>(
+    net: &Network<T>,
+    sights: &[Sight<T>],
+    how: &Inversion,
+    watch: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<Reconstructions> {
+    let blank: Vec<bool> = sights.iter().map(|s| s.is_zero(net)).collect();
+    if blank.iter().all(|b| *b) {
+        return Err(Failure::option(
+            "data",
+            "every gradient is zero: the network fits these records so well that no step of them moves it, and nothing can be found; \
+             attack other records, or a network that is trained less",
+        ));
+    }
+    let seen: Vec<Sight<T>> =
+        sights.iter().zip(&blank).filter(|(_, b)| !**b).map(|(s, _)| s.clone()).collect();
+    let mut found = invert(net, &seen, how, watch)?.into_iter();
+    let middle = vec![0.5 * (how.range.low + how.range.high); net.input().len()];
+    let of_nothing = |s: &Sight<T>| Reconstruction {
+        records: middle.repeat(s.records),
+        labels: s.labels.as_ref().map_or_else(
+            || vec![0.0; s.records * net.outputs()],
+            |labels| labels.iter().map(|v| v.to_f64()).collect(),
+        ),
+        cost: 0.0,
+        cosine: 0.0,
+        restart: 0,
+    };
+    let reconstructions = sights.iter().zip(&blank).filter_map(|(s, b)| match b {
+        true => Some(of_nothing(s)),
+        false => found.next(),
+    });
+    let reconstructions = reconstructions.collect();
+    let first = |(s, b): (&Sight<T>, &bool)| if *b { Ok(None) } else { first_layer(net, s) };
+    let mut first: Vec<Option<Vec<f64>>> =
+        sights.iter().zip(&blank).map(first).collect::<std::result::Result<_, _>>()?;
+    // One record without says nothing of the others.
+    if first.iter().any(Option::is_some) {
+        first.iter_mut().for_each(|f| *f = f.take().or_else(|| Some(middle.clone())));
+    }
+    Ok((reconstructions, first))
 }
 
 fn objective(choice: ObjectiveChoice, mechanism: Mechanism) -> Objective {

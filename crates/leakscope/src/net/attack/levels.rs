@@ -22,6 +22,8 @@ use leakscope_report::inversion::{Correlation, Leakage, Level, Outcome, QualityK
 /// Values of a record up to which its trace is exact.
 const FEW: usize = 64;
 const PROBES: usize = 20;
+/// Records that are enough to see what records differ by.
+const MANY: usize = 1000;
 
 /// The attacked records, what they leak, and how well they were found so far.
 pub(super) struct Attacks {
@@ -70,7 +72,11 @@ impl Attacks {
         let measures =
             Measure { trace, plis: Plis::Elements, signal: Signal::Raw, ..Measure::new(clip, 1.0, seed) };
         let leaks = measure(net, &records.data, ids, &measures)?;
-        let variances = variances(&originals);
+        // One record does not differ from itself: what records differ by is then that of all there are.
+        let variances = match originals.len() {
+            1 => variances(&(0..records.data.len().min(MANY)).map(|i| records.values(i)).collect::<Vec<_>>()),
+            _ => variances(&originals),
+        };
         let label = |i: &usize| records.data.label(*i).iter().map(|v| v.to_f64()).collect();
         let mut rng = Generator::new(seed, Purpose::Attack, 0);
         let n = ids.len() as u64;
@@ -126,7 +132,7 @@ impl Attacks {
     }
 }
 
-/// The variance of every value over the attacked records.
+/// The variance of every value over records.
 fn variances(records: &[Vec<f64>]) -> Vec<f64> {
     let (n, d) = (records.len().max(1) as f64, records.first().map_or(0, Vec::len));
     let mean: Vec<f64> = (0..d).map(|j| records.iter().map(|r| r[j]).sum::<f64>() / n).collect();
@@ -284,6 +290,14 @@ pub(super) fn remarks(request: &InversionRequest, attacks: &Attacks) -> Vec<Stri
             "Only {} attacked: a few records prove little, rank correlations want 50 and more.",
             leakscope_report::format::counted(attacks.ids.len() as u64, "record")
         ));
+    }
+    let all = || attacks.outcomes.iter().flatten();
+    if all().next().is_some() && all().all(|o| o.ssim.is_none()) {
+        out.push(
+            "SSIM is of images of at least 11 by 11 values, and these records are none: they are judged by their mean squared \
+             error and PSNR."
+                .into(),
+        );
     }
     if request.batch > 1 {
         out.push(

@@ -12,10 +12,10 @@ use leakscope_core::claim::Observed;
 use leakscope_net::{
     Clip, Data, Real,
     attack::membership::{Recipe, Roc, Signals, canary_run, lira, shadows, signals},
-    leak::Label,
     random::{Generator, Purpose},
-    train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, account},
+    train::{Optimizer, Privacy, Sampling, TrainConfig, account},
 };
+use leakscope_report::PageKind;
 use leakscope_report::membership::{
     CanaryAudit, Membership, MembershipAttack, MembershipAttacker, OwnAccounts, Rate, SCHEMA, Stated,
     allowed_to_all, figures,
@@ -193,7 +193,7 @@ fn written(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathB
     write_tables(folder, &mut pending, &outcome.tables)?;
     outcome.document.tables = pending.table_names();
     folder.text(&mut pending, "membership.json", &to_json(&outcome.document))?;
-    folder.page(&mut pending, "membership", &membership_page(&outcome.document))?;
+    folder.page(&mut pending, PageKind::Membership, &membership_page(&outcome.document))?;
     folder.publish(pending)
 }
 
@@ -377,7 +377,14 @@ fn recipe<T: Real>(model: &Model<T>, flag: &str, records: usize) -> Result<Recip
         let message = "the model’s folder has no training.json, which says how such models are trained";
         return Err(Failure::option(flag, message));
     };
-    let optimizer: Optimizer = t.optimizer.parse().map_err(|e: String| Failure::option(flag, e))?;
+    let optimizer = match &t.optimizer {
+        page::Optimizer::Sgd { momentum } => Optimizer::Sgd { momentum: *momentum },
+        page::Optimizer::Adam => Optimizer::adam(),
+        page::Optimizer::Other(name) => {
+            let message = format!("the run’s optimiser, {name}, is not known here");
+            return Err(Failure::option(flag, message));
+        }
+    };
     let n = t.data.records.max(1) as f64;
     let sampling = match t.sampling {
         page::Sampling::Poisson => Sampling::Poisson { rate: (t.batch / n).min(1.0) },
@@ -392,18 +399,10 @@ fn recipe<T: Real>(model: &Model<T>, flag: &str, records: usize) -> Result<Recip
         sigma: p.sigma,
     });
     let config = TrainConfig {
-        optimizer,
-        learning_rate: t.learning_rate,
         weight_decay: t.weight_decay,
-        sampling,
         privacy,
-        tracking: Tracking::Off,
-        label: Label::Public,
         delta: t.privacy.as_ref().and_then(|p| p.promise.as_ref()).map_or(DELTA, |p| p.delta),
-        seed: 0,
-        randomness: Randomness::System,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(optimizer, t.learning_rate, sampling)
     };
     Ok(Recipe { spec: model.net.spec().clone(), config, steps: t.steps })
 }

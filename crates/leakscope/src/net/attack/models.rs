@@ -5,7 +5,7 @@ use super::informed::{InformedRequest, LINEAR};
 use crate::{Failure, Result};
 use leakscope_net::{
     Clip, Loss, Network, Shape,
-    attack::informed::{Dense, Linear, Rest, train_many},
+    attack::informed::{Dense, Linear, Rest, Training, train_many},
     random::{Generator, Purpose},
     train::Optimizer,
 };
@@ -17,23 +17,11 @@ pub(super) struct Models {
     name: String,
     outputs: usize,
     loss: Loss,
-    how: How,
 }
 
 enum Kind {
     Linear(Box<Linear>),
     Dense(Box<Dense>),
-}
-
-/// How all models are trained.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct How {
-    pub(super) optimizer: Optimizer,
-    pub(super) learning_rate: f64,
-    pub(super) weight_decay: f64,
-    pub(super) clip: Clip,
-    pub(super) sigma: f64,
-    pub(super) steps: u64,
 }
 
 /// Which parameters are trained: a share of them, the largest at the start.
@@ -48,36 +36,29 @@ fn largest(start: &[f64], share: f64) -> Vec<bool> {
 impl Models {
     /// One start for all, for records of a shape and so many outputs.
     pub(super) fn new(request: &InformedRequest, (shape, k): (Shape, usize), seed: u64) -> Result<Self> {
-        let how = How {
-            optimizer: if request.sgd { Optimizer::Sgd { momentum: 0.0 } } else { Optimizer::adam() },
-            learning_rate: request.lr,
-            weight_decay: request.weight_decay,
-            clip: request.release.clip()?.unwrap_or(Clip::None),
-            sigma: request.release.sigma()?.unwrap_or(0.0),
-            steps: request.steps,
-        };
         let loss = if k == 1 { Loss::BinaryCrossEntropy } else { Loss::SoftmaxCrossEntropy };
         let kind = match request.network.as_str() {
-            LINEAR => Kind::Linear(Box::new(linear(request, shape.len(), k, (loss, how), seed))),
-            network => Kind::Dense(Box::new(dense(request, (network, shape), k, (loss, how), seed)?)),
+            LINEAR => Kind::Linear(Box::new(linear(request, shape.len(), k, loss, seed)?)),
+            network => Kind::Dense(Box::new(dense(request, (network, shape), k, loss, seed)?)),
         };
-        Ok(Self { kind, name: name_of(&request.network), outputs: k, loss, how })
+        Ok(Self { kind, name: name_of(&request.network), outputs: k, loss })
     }
 
     pub(super) fn is_linear(&self) -> bool {
         matches!(self.kind, Kind::Linear(_))
     }
 
-    pub(super) fn how(&self) -> How {
-        self.how
+    /// How all models are trained.
+    pub(super) fn training(&self) -> &Training {
+        match &self.kind {
+            Kind::Linear(m) => &m.training,
+            Kind::Dense(m) => &m.training,
+        }
     }
 
     /// Which parameters are trained, and released.
     pub(super) fn trained(&self) -> &[bool] {
-        match &self.kind {
-            Kind::Linear(m) => &m.trained,
-            Kind::Dense(m) => &m.trained,
-        }
+        &self.training().trained
     }
 
     /// A model for each target.
@@ -107,33 +88,34 @@ impl Models {
     }
 }
 
-fn linear(request: &InformedRequest, d: usize, k: usize, (loss, how): (Loss, How), seed: u64) -> Linear {
+/// How all models are trained, from their start.
+fn training(request: &InformedRequest, start: Vec<f64>) -> Result<Training> {
+    Ok(Training {
+        trained: largest(&start, request.density),
+        start,
+        optimizer: if request.sgd { Optimizer::Sgd { momentum: 0.0 } } else { Optimizer::adam() },
+        learning_rate: request.lr,
+        weight_decay: request.weight_decay,
+        clip: request.release.clip()?.unwrap_or(Clip::None),
+        sigma: request.release.sigma()?.unwrap_or(0.0),
+        steps: request.steps,
+    })
+}
+
+fn linear(request: &InformedRequest, d: usize, k: usize, loss: Loss, seed: u64) -> Result<Linear> {
     let mut rng = Generator::new(seed, Purpose::Weights, 0);
     // Glorot and Bengio 2010 for weights, N(0, 0.01²) for biases
     let scale = (2.0 / (d + k) as f64).sqrt();
     let start: Vec<f64> =
         (0..k * (d + 1)).map(|i| rng.normal() * if i % (d + 1) == d { 1e-2 } else { scale }).collect();
-    Linear {
-        inputs: d,
-        outputs: k,
-        loss,
-        trained: largest(&start, request.density),
-        start,
-        optimizer: how.optimizer,
-        learning_rate: how.learning_rate,
-        weight_decay: how.weight_decay,
-        clip: how.clip,
-        sigma: how.sigma,
-        steps: how.steps,
-        shifts: vec![],
-    }
+    Ok(Linear { inputs: d, outputs: k, loss, training: training(request, start)?, shifts: vec![] })
 }
 
 fn dense(
     request: &InformedRequest,
     (network, shape): (&str, Shape),
     k: usize,
-    (loss, how): (Loss, How),
+    loss: Loss,
     seed: u64,
 ) -> Result<Dense> {
     let wrong = |e: &dyn std::fmt::Display| Failure::option("network", format!("{network}: {e}"));
@@ -155,14 +137,13 @@ fn dense(
         return Err(wrong(&message));
     }
     let mut model = Dense::new(&spec, net.parameters()?).map_err(|e| wrong(&e))?;
+    model.training = training(request, net.parameters()?)?;
     // layers that are frozen stay so
-    let kept = largest(&model.start, request.density);
-    model.trained = net.trained().iter().zip(kept).map(|(trained, kept)| *trained && kept).collect();
-    if !model.trained.contains(&true) {
+    for (trained, own) in model.training.trained.iter_mut().zip(net.trained()) {
+        *trained &= own;
+    }
+    if !model.training.trained.contains(&true) {
         return Err(Failure::option("density", "no parameter is left to train"));
     }
-    (model.optimizer, model.learning_rate, model.weight_decay) =
-        (how.optimizer, how.learning_rate, how.weight_decay);
-    (model.clip, model.sigma, model.steps) = (how.clip, how.sigma, how.steps);
     Ok(model)
 }

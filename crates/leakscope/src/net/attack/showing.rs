@@ -8,6 +8,7 @@ use super::subject::Records;
 use crate::Result;
 use crate::output::{Folder, Pending, results, write_tables};
 use leakscope_net::{Real, Shape, attack::inversion::Reconstruction, io::Tensors};
+use leakscope_report::PageKind;
 use leakscope_report::inversion::{Attacked, GradientOutcome, Inversion, Level, SCHEMA, Settings, figures};
 use leakscope_report::net::{InversionPictures, Picture, Reconstructed, inversion_page, to_json};
 use leakscope_table::RecordsSchema;
@@ -214,6 +215,6 @@ pub(super) fn write(outcome: &mut InversionOutcome, folder: &Folder) -> Result<V
         attacked.file = Some(name.into());
     }
     folder.text(&mut pending, "inversion.json", &to_json(&outcome.document))?;
-    folder.page(&mut pending, "inversion", &inversion_page(&outcome.document, &outcome.pictures))?;
+    folder.page(&mut pending, PageKind::Inversion, &inversion_page(&outcome.document, &outcome.pictures))?;
     folder.publish(pending)
 }

@@ -3,16 +3,14 @@
 //! of all models is a batch of products of one shape. A record's gradient is `δ ⊗ (a, 1)` in every layer: its norm, and with it
 //! the clip, needs no array of parameters.
 
-use super::many::{Rest, Together, Updates, noised};
+use super::training::{KNOWN, Rest, Training};
 use crate::{
-    Activation, Clip, LayerSpec, Loss, NetSpec,
+    Activation, LayerSpec, Loss, NetSpec,
     clip::Clipped,
     device::Backend,
-    error::{Error, Result, check, check_finite, check_len},
-    train::Optimizer,
+    error::{Error, Result, check_len},
 };
 use leakscope_core::linalg::{matmul, matmul_by_transposed, matmul_transposed};
-use rayon::prelude::*;
 
 /// Numbers of one layer of all models that ride together: they should stay near the processor.
 const NEAR: usize = 1 << 21;
@@ -42,27 +40,13 @@ impl Layer {
     }
 }
 
-/// A network of dense layers and how it is trained: full batches, the mean of the clipped gradients with noise.
+/// A network of dense layers and how it is trained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dense {
     layers: Vec<Layer>,
     loss: Loss,
-    /// Where all models start, in the order of [`crate::Network::parameters`].
-    pub start: Vec<f64>,
-    /// Which parameters are trained; the others stay as they start.
-    pub trained: Vec<bool>,
-    /// The rule of the updates.
-    pub optimizer: Optimizer,
-    /// Learning rate.
-    pub learning_rate: f64,
-    /// Added to the gradient times the parameters.
-    pub weight_decay: f64,
-    /// How every record's gradient is clipped.
-    pub clip: Clip,
-    /// σ: noise of standard deviation σC on the sum; 0 for none.
-    pub sigma: f64,
-    /// Steps.
-    pub steps: u64,
+    /// How it is trained; parameters are in the order of [`crate::Network::parameters`].
+    pub training: Training,
 }
 
 /// The layers of a network that is a chain of dense ones; refuses others by name.
@@ -115,23 +99,12 @@ impl Dense {
         let layers = layers(spec)?;
         let parameters = layers.last().map_or(0, Layer::end);
         check_len("the start", start.len(), parameters)?;
-        Ok(Self {
-            layers,
-            loss: spec.loss,
-            trained: vec![true; parameters],
-            start,
-            optimizer: Optimizer::adam(),
-            learning_rate: 0.1,
-            weight_decay: 0.0,
-            clip: Clip::None,
-            sigma: 0.0,
-            steps: 5,
-        })
+        Ok(Self { layers, loss: spec.loss, training: Training::new(start) })
     }
 
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
-        self.start.len()
+        self.training.start.len()
     }
 
     /// Values of a record.
@@ -144,26 +117,6 @@ impl Dense {
         self.layers[self.layers.len() - 1].outputs
     }
 
-    fn check(&self, rest: &Rest, names: [&'static str; 2]) -> Result<usize> {
-        let (d, k) = (self.inputs(), self.outputs());
-        let n = rest.x.len() / d.max(1);
-        if n == 0 {
-            return Err(Error::Empty);
-        }
-        check_len(names[0], rest.x.len(), n * d)?;
-        check_len(names[1], rest.y.len(), n * k)?;
-        check_finite(names[0], &rest.x)?;
-        check_finite(names[1], &rest.y)?;
-        check_finite("the start", &self.start)?;
-        check_len("the trained parameters", self.trained.len(), self.parameters())?;
-        self.clip.check()?;
-        self.optimizer.check()?;
-        let rate = self.learning_rate;
-        check(rate > 0.0 && rate.is_finite(), "the learning rate", rate, "positive and finite")?;
-        check(self.sigma >= 0.0 && self.sigma.is_finite(), "sigma", self.sigma, "0 or more, and finite")?;
-        Ok(n)
-    }
-
     /// Trains one model for each target on the known records and that target; parameters `(targets, p)`. Every model has
     /// noise of its own, by the seed and its number. `watch` hears how many are done, and says whether to go on.
     pub fn train_many(
@@ -173,46 +126,15 @@ impl Dense {
         seed: u64,
         watch: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Vec<f64>> {
-        let n = self.check(rest, ["the known records", "the labels of the known records"])?;
-        let m = self.check(targets, ["the targets", "the labels of the targets"])?;
-        let (d, k) = (self.inputs(), self.outputs());
+        let size = [self.inputs(), self.outputs()];
+        let n = rest.check(size, KNOWN)?;
+        self.training.check(self.parameters())?;
         let widest = self.layers.iter().map(|l| l.outputs).max().unwrap_or(1);
         let together = (NEAR / ((n + 1) * widest)).clamp(1, 64);
         let masks = Masks::new(self, rest);
-        let numbers: Vec<usize> = (0..m).collect();
-        let parts: Vec<Vec<f64>> = numbers
-            .par_chunks(together)
-            .map(|piece| {
-                let from = piece[0];
-                if !watch(from as u64) {
-                    return Err(Error::Format { subject: "the attack", reason: "it was stopped".into() });
-                }
-                let own = Rest {
-                    x: targets.x[from * d..][..piece.len() * d].to_vec(),
-                    y: targets.y[from * k..][..piece.len() * k].to_vec(),
-                };
-                let mut models = Together::new(&self.start, piece.len());
-                for step in 0..self.steps {
-                    let mut sums = Pass::new(self, rest, &own).gradients(&models.theta, &masks)?;
-                    let which = from..from + piece.len();
-                    noised(&mut sums, (self.sigma * self.clip.unit(), self.steps), (seed, which), step);
-                    models.update(&self.updates(), &sums, n + 1, step);
-                }
-                Ok(models.theta)
-            })
-            .collect::<Result<_>>()?;
-        let theta = parts.concat();
-        check_finite("the parameters of the models", &theta)?;
-        Ok(theta)
-    }
-
-    fn updates(&self) -> Updates<'_> {
-        Updates {
-            trained: &self.trained,
-            optimizer: self.optimizer,
-            learning_rate: self.learning_rate,
-            weight_decay: self.weight_decay,
-        }
+        self.training.run((targets, size), (together, n + 1), seed, watch, &|models| {
+            Pass::new(self, rest, models.own).gradients(models.theta, &masks)
+        })
     }
 }
 
@@ -227,7 +149,7 @@ struct Masks {
 impl Masks {
     fn new(model: &Dense, rest: &Rest) -> Self {
         let mask = |l: &Layer| {
-            let own = &model.trained[l.offset..l.end()];
+            let own = &model.training.trained[l.offset..l.end()];
             own.contains(&false)
                 .then(|| own[..l.outputs * l.inputs].iter().map(|t| f64::from(u8::from(*t))).collect())
         };
@@ -367,7 +289,7 @@ impl<'a> Pass<'a> {
             }
             deltas[at] = std::mem::replace(&mut delta, before);
         }
-        let factors = norms.iter().map(|n| Clipped::new(self.model.clip, n.sqrt()).s).collect();
+        let factors = norms.iter().map(|n| Clipped::new(self.model.training.clip, n.sqrt()).s).collect();
         (deltas, factors)
     }
 
@@ -390,7 +312,7 @@ impl<'a> Pass<'a> {
         let l = &self.model.layers[at];
         let h = l.outputs;
         let biases: Vec<f64> =
-            l.biases_trained(&self.model.trained).iter().map(|t| f64::from(u8::from(*t))).collect();
+            l.biases_trained(&self.model.training.trained).iter().map(|t| f64::from(u8::from(*t))).collect();
         let bias = |o: usize| biases.get(o).copied().unwrap_or(0.0);
         let known = self.n - 1;
         for j in 0..self.c {

@@ -1,7 +1,8 @@
 //! A linear model at the minimum of its mean loss plus `½ λ‖θ‖²` has `Σ gᵢ + n λ θ = 0`. Whoever knows all records but one has
 //! the gradient of the last, `δ ⊗ (x, 1)`, and with it the record (Balle 2022, §4).
 
-use super::many::{Linear, Rest, Row};
+use super::many::{Linear, Row};
+use super::training::Rest;
 use crate::error::{Result, check_finite, check_len};
 
 /// The last record of a linear model that was trained to its minimum without noise; absent where its gradient is zero, and
@@ -37,8 +38,9 @@ mod tests {
         tests::{model, records},
         train_many,
     };
+    use super::super::training::Training;
     use super::*;
-    use crate::{Clip, Loss, train::Optimizer};
+    use crate::{Loss, train::Optimizer};
 
     /// Models trained to their minimum, without noise: every record comes back; with noise it does not.
     #[test]
@@ -47,14 +49,15 @@ mod tests {
         for (k, loss) in
             [(1, Loss::BinaryCrossEntropy), (3, Loss::SoftmaxCrossEntropy), (2, Loss::SquaredError)]
         {
-            let model = Linear {
+            let start = model(d, k, loss).training.start;
+            let training = Training {
                 optimizer: Optimizer::Sgd { momentum: 0.0 },
                 learning_rate: 0.2,
                 weight_decay: l2,
-                clip: Clip::None,
                 steps: 6000,
-                ..model(d, k, loss)
+                ..Training::new(start)
             };
+            let model = Linear { training, ..model(d, k, loss) };
             let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
             let theta = train_many(&model, &rest, &targets, 1, &|_| true).unwrap();
             for j in 0..m {

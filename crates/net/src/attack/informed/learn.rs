@@ -4,9 +4,8 @@ use crate::{
     Data, LayerSpec, Loss, Network, Shape,
     engine::predict,
     error::{Error, Result, check, check_finite, check_len},
-    leak::Label,
     preset::mlp,
-    train::{Optimizer, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+    train::{Optimizer, Randomness, Sampling, TrainConfig, Trainer},
 };
 use leakscope_core::linalg::{Cholesky, matmul, matmul_transposed};
 use serde::{Deserialize, Serialize};
@@ -274,18 +273,10 @@ pub fn by_network(
     let spec = mlp(shape, &[512, 256], &LayerSpec::Relu, d, Loss::SquaredError);
     let batch = BATCH.min(train.count);
     let config = TrainConfig {
-        optimizer: Optimizer::adam(),
-        learning_rate: how.learning_rate,
         weight_decay: how.weight_decay,
-        sampling: Sampling::Shuffle { batch },
-        privacy: None,
-        tracking: Tracking::Off,
-        label: Label::Public,
-        delta: 1e-5,
         seed: how.seed,
         randomness: Randomness::SeededNotPrivate,
-        divisor: None,
-        filter: None,
+        ..TrainConfig::open(Optimizer::adam(), how.learning_rate, Sampling::Shuffle { batch })
     };
     let mut trainer = Trainer::new(Network::<f32>::new(spec, how.seed)?, &data, config)?;
     let steps = how.epochs * (train.count / batch) as u64;
@@ -302,18 +293,18 @@ pub fn by_network(
 #[cfg(test)]
 mod tests {
     use super::super::many::{
-        Linear, Rest,
         tests::{model, records},
         train_many,
     };
+    use super::super::training::Rest;
     use super::*;
     use crate::{Clip, quality::mse};
 
     fn examples(sigma: f64, m: usize, seed: u64) -> Examples {
         let (d, n) = (4, 30);
-        let model =
-            Linear { sigma, clip: Clip::Hard { bound: 1.0 }, ..model(d, 1, Loss::BinaryCrossEntropy) };
-        let model = Linear { optimizer: Optimizer::Sgd { momentum: 0.0 }, ..model };
+        let mut model = model(d, 1, Loss::BinaryCrossEntropy);
+        (model.training.sigma, model.training.clip) = (sigma, Clip::Hard { bound: 1.0 });
+        model.training.optimizer = Optimizer::Sgd { momentum: 0.0 };
         let (rest, targets): (Rest, Rest) = (records(n, d, 1, 1), records(m, d, 1, seed));
         let features = train_many(&model, &rest, &targets, seed, &|_| true).unwrap();
         Examples { features, labels: targets.y, records: targets.x, count: m }

@@ -2,30 +2,18 @@
 //! `(c k, d + 1)`, and X the records with a 1 at the end, a step needs `Z = W Xᵀ`, the slopes `R` of the loss by Z, each
 //! record's clipped, and `R X`: two products whatever the number of models.
 
+use super::training::{Batch, KNOWN, Rest, Training};
 use crate::{
-    Clip, Loss,
+    Loss,
     clip::Clipped,
-    error::{Error, Result, check, check_finite, check_len},
-    grid::Grid,
-    random::{Generator, Purpose},
-    train::Optimizer,
+    error::{Error, Result, check_finite, check_len},
 };
 use leakscope_core::linalg::{matmul, matmul_by_transposed};
-use rayon::prelude::*;
 
 /// Models that ride together: large enough for the products, small enough to stay near the processor.
 const TOGETHER: usize = 64;
 
-/// The records that the adversary knows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rest {
-    /// Values `(n, d)`.
-    pub x: Vec<f64>,
-    /// Labels `(n, k)`.
-    pub y: Vec<f64>,
-}
-
-/// A linear model and how it is trained: full batches, the mean of the clipped gradients with noise.
+/// A linear model and how it is trained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linear {
     /// d, values of a record.
@@ -34,22 +22,8 @@ pub struct Linear {
     pub outputs: usize,
     /// The loss.
     pub loss: Loss,
-    /// Where all models start, `(k, d + 1)`: the bias of an output comes last in its row.
-    pub start: Vec<f64>,
-    /// Which parameters are trained; the others stay as they start.
-    pub trained: Vec<bool>,
-    /// The rule of the updates.
-    pub optimizer: Optimizer,
-    /// Learning rate.
-    pub learning_rate: f64,
-    /// Added to the gradient times the parameters.
-    pub weight_decay: f64,
-    /// How every record's gradient is clipped.
-    pub clip: Clip,
-    /// σ: noise of standard deviation σC on the sum; 0 for none.
-    pub sigma: f64,
-    /// Steps.
-    pub steps: u64,
+    /// How it is trained; parameters are `(k, d + 1)`, the bias of an output last in its row.
+    pub training: Training,
     /// What is added to every gradient before the clip, `k (d + 1)` numbers for each step; empty: nothing.
     pub shifts: Vec<Vec<f64>>,
 }
@@ -69,46 +43,24 @@ impl Linear {
     fn squares(&self, x: &[f64]) -> Vec<f64> {
         let w = self.width();
         let one = |row: &[f64], o: usize| {
-            let values = row.iter().copied().chain([1.0]).zip(&self.trained[o * w..][..w]);
+            let values = row.iter().copied().chain([1.0]).zip(&self.training.trained[o * w..][..w]);
             values.filter(|(_, trained)| **trained).map(|(v, _)| v * v).sum::<f64>()
         };
         x.chunks_exact(self.inputs).flat_map(|row| (0..self.outputs).map(move |o| one(row, o))).collect()
     }
 
-    fn updates(&self) -> Updates<'_> {
-        Updates {
-            trained: &self.trained,
-            optimizer: self.optimizer,
-            learning_rate: self.learning_rate,
-            weight_decay: self.weight_decay,
-        }
-    }
-
     pub(super) fn check(&self, rest: &Rest) -> Result<usize> {
-        let (d, k) = (self.inputs, self.outputs);
-        let n = rest.x.len() / d.max(1);
-        if n == 0 || d == 0 || k == 0 {
-            return Err(Error::Empty);
-        }
-        check_len("the known records", rest.x.len(), n * d)?;
-        check_len("the labels of the known records", rest.y.len(), n * k)?;
-        check_finite("the known records", &rest.x)?;
-        check_finite("the labels of the known records", &rest.y)?;
-        check_len("the start", self.start.len(), self.parameters())?;
-        check_finite("the start", &self.start)?;
-        check_len("the trained parameters", self.trained.len(), self.parameters())?;
-        self.clip.check()?;
-        self.optimizer.check()?;
-        let rate = self.learning_rate;
-        check(rate > 0.0 && rate.is_finite(), "the learning rate", rate, "positive and finite")?;
-        check(self.sigma >= 0.0 && self.sigma.is_finite(), "sigma", self.sigma, "0 or more, and finite")?;
+        let n = rest.check([self.inputs, self.outputs], KNOWN)?;
+        self.training.check(self.parameters())?;
         if !self.shifts.is_empty() {
-            check_len("what is added to gradients", self.shifts.len(), self.steps as usize)?;
+            check_len("what is added to gradients", self.shifts.len(), self.training.steps as usize)?;
         }
         for shift in &self.shifts {
             check_len("what is added in a step", shift.len(), self.parameters())?;
             check_finite("what is added in a step", shift)?;
-            if let Some(at) = shift.iter().zip(&self.trained).position(|(c, trained)| *c != 0.0 && !trained) {
+            if let Some(at) =
+                shift.iter().zip(&self.training.trained).position(|(c, trained)| *c != 0.0 && !trained)
+            {
                 let reason = format!("it moves parameter {at}, which is frozen: expected 0 there");
                 return Err(Error::Format { subject: "what is added in a step", reason });
             }
@@ -128,151 +80,64 @@ pub fn train_many(
 ) -> Result<Vec<f64>> {
     let n = model.check(rest)?;
     let (d, k, w) = (model.inputs, model.outputs, model.width());
-    let m = model.check(targets)?;
     let mut x: Vec<f64> = Vec::with_capacity(n * w);
     for row in rest.x.chunks_exact(d) {
         x.extend_from_slice(row);
         x.push(1.0);
     }
     let squares = model.squares(&rest.x);
-    let numbers: Vec<usize> = (0..m).collect();
-    let parts: Vec<Vec<f64>> = numbers
-        .par_chunks(TOGETHER)
-        .map(|piece| {
-            if !watch(piece[0] as u64) {
-                return Err(Error::Format { subject: "the attack", reason: "it was stopped".into() });
-            }
-            let from = piece[0];
-            let own = Rest {
-                x: targets.x[from * d..][..piece.len() * d].to_vec(),
-                y: targets.y[from * k..][..piece.len() * k].to_vec(),
-            };
-            let mut together = Together::new(&model.start, piece.len());
-            for step in 0..model.steps {
-                let mut sums = together.sums(model, (&x, &squares, rest), &own, step);
-                let models = from..from + piece.len();
-                noised(&mut sums, (model.sigma * model.clip.unit(), model.steps), (seed, models), step);
-                together.update(&model.updates(), &sums, n + 1, step);
-            }
-            Ok(together.theta)
-        })
-        .collect::<Result<_>>()?;
-    let theta = parts.concat();
-    check_finite("the parameters of the models", &theta)?;
-    Ok(theta)
+    let known = (&x[..], &squares[..], rest);
+    model
+        .training
+        .run((targets, [d, k]), (TOGETHER, n + 1), seed, watch, &|models| Ok(sums(model, known, models)))
 }
 
-/// Adds noise of its own to the sums of every model: noise that models share would be learned.
-pub(super) fn noised(
-    sums: &mut [f64],
-    (deviation, steps): (f64, u64),
-    (seed, models): (u64, std::ops::Range<usize>),
-    step: u64,
-) {
-    if deviation <= 0.0 || models.is_empty() {
-        return;
-    }
-    let (p, grid) = (sums.len() / models.len(), Grid::of(deviation));
-    for (sum, model) in sums.chunks_exact_mut(p).zip(models) {
-        // every model and step has a stream of its own
-        let mut rng = Generator::new(seed, Purpose::Noise, model as u64 * steps.max(1) + step);
-        sum.iter_mut().for_each(|s| *s = grid.release(*s, &mut rng));
-    }
-}
-
-/// How parameters follow their gradients.
-pub(super) struct Updates<'a> {
-    pub(super) trained: &'a [bool],
-    pub(super) optimizer: Optimizer,
-    pub(super) learning_rate: f64,
-    pub(super) weight_decay: f64,
-}
-
-/// Some models on their way.
-pub(super) struct Together {
-    pub(super) theta: Vec<f64>,
-    first: Vec<f64>,
-    second: Vec<f64>,
-}
-
-impl Together {
-    /// So many, all from one start.
-    pub(super) fn new(start: &[f64], count: usize) -> Self {
-        let zeros = || vec![0.0; count * start.len()];
-        Self { theta: start.repeat(count), first: zeros(), second: zeros() }
-    }
-
-    /// The sums of the clipped gradients of linear models, `(c, k (d + 1))`.
-    fn sums(
-        &self,
-        model: &Linear,
-        (x, squares, rest): (&[f64], &[f64], &Rest),
-        own: &Rest,
-        step: u64,
-    ) -> Vec<f64> {
-        let (d, k, w, p) = (model.inputs, model.outputs, model.width(), model.parameters());
-        let (n, c) = (x.len() / w, self.theta.len() / p);
-        let shift = model.shifts.get(step as usize).map(|s| Shift::new(s, (k, w), x));
-        let mut z = vec![0.0; c * k * n];
-        matmul_by_transposed(&self.theta, x, (c * k, w, n), &mut z);
-        let mut row = Row::new(model);
-        // how much of what is added comes through the clips of each model's records
-        let mut shares = vec![0.0; c];
-        for j in 0..c {
-            for i in 0..n {
-                (0..k).for_each(|o| row.z[o] = z[(j * k + o) * n + i]);
-                let along = shift.as_ref().map(|s| (&s.along[i * k..][..k], s.square));
-                shares[j] += row.clipped_slope(model, &rest.y[i * k..][..k], &squares[i * k..][..k], along);
-                (0..k).for_each(|o| z[(j * k + o) * n + i] = row.delta[o]);
-            }
-        }
-        let mut sum = vec![0.0; c * p];
-        matmul(&z, x, (c * k, n, w), &mut sum);
-        let own_squares = model.squares(&own.x);
-        for j in 0..c {
-            let target = &own.x[j * d..][..d];
-            let theta = &self.theta[j * p..][..p];
-            for o in 0..k {
-                let weights = &theta[o * w..][..w];
-                row.z[o] = weights[d] + weights[..d].iter().zip(target).map(|(a, b)| a * b).sum::<f64>();
-            }
-            let own_along = shift.as_ref().map(|s| s.along(target, (k, w)));
-            let along = own_along.as_deref().zip(shift.as_ref().map(|s| s.square));
-            shares[j] += row.clipped_slope(model, &own.y[j * k..][..k], &own_squares[j * k..][..k], along);
-            let sum = &mut sum[j * p..][..p];
-            for o in 0..k {
-                let r = row.delta[o];
-                sum[o * w..][..d].iter_mut().zip(target).for_each(|(s, v)| *s += r * v);
-                sum[o * w + d] += r;
-            }
-            if let Some(shift) = &shift {
-                sum.iter_mut().zip(shift.values).for_each(|(s, v)| *s += shares[j] * v);
-            }
-        }
-        sum
-    }
-
-    /// A step of all models along the sums of their gradients over so many records.
-    pub(super) fn update(&mut self, model: &Updates<'_>, sum: &[f64], records: usize, step: u64) {
-        let p = model.trained.len();
-        let t = (step + 1).min(i32::MAX as u64) as i32;
-        for i in (0..sum.len()).filter(|i| model.trained[i % p]) {
-            let g = sum[i] / records as f64 + model.weight_decay * self.theta[i];
-            self.theta[i] -= model.learning_rate
-                * match model.optimizer {
-                    Optimizer::Sgd { momentum } => {
-                        self.first[i] = momentum * self.first[i] + g;
-                        self.first[i]
-                    }
-                    Optimizer::Adam { beta1, beta2, epsilon } => {
-                        self.first[i] = beta1 * self.first[i] + (1.0 - beta1) * g;
-                        self.second[i] = beta2 * self.second[i] + (1.0 - beta2) * g * g;
-                        let root = (self.second[i] / (1.0 - beta2.powi(t))).sqrt() + epsilon;
-                        self.first[i] / (1.0 - beta1.powi(t)) / root
-                    }
-                };
+/// The sums of the clipped gradients of linear models, `(c, k (d + 1))`.
+fn sums(
+    model: &Linear,
+    (x, squares, rest): (&[f64], &[f64], &Rest),
+    &Batch { theta: all, own, step }: &Batch<'_>,
+) -> Vec<f64> {
+    let (d, k, w, p) = (model.inputs, model.outputs, model.width(), model.parameters());
+    let (n, c) = (x.len() / w, all.len() / p);
+    let shift = model.shifts.get(step as usize).map(|s| Shift::new(s, (k, w), x));
+    let mut z = vec![0.0; c * k * n];
+    matmul_by_transposed(all, x, (c * k, w, n), &mut z);
+    let mut row = Row::new(model);
+    // how much of what is added comes through the clips of each model's records
+    let mut shares = vec![0.0; c];
+    for j in 0..c {
+        for i in 0..n {
+            (0..k).for_each(|o| row.z[o] = z[(j * k + o) * n + i]);
+            let along = shift.as_ref().map(|s| (&s.along[i * k..][..k], s.square));
+            shares[j] += row.clipped_slope(model, &rest.y[i * k..][..k], &squares[i * k..][..k], along);
+            (0..k).for_each(|o| z[(j * k + o) * n + i] = row.delta[o]);
         }
     }
+    let mut sum = vec![0.0; c * p];
+    matmul(&z, x, (c * k, n, w), &mut sum);
+    let own_squares = model.squares(&own.x);
+    for j in 0..c {
+        let target = &own.x[j * d..][..d];
+        let theta = &all[j * p..][..p];
+        for o in 0..k {
+            let weights = &theta[o * w..][..w];
+            row.z[o] = weights[d] + weights[..d].iter().zip(target).map(|(a, b)| a * b).sum::<f64>();
+        }
+        let own_along = shift.as_ref().map(|s| s.along(target, (k, w)));
+        let along = own_along.as_deref().zip(shift.as_ref().map(|s| s.square));
+        shares[j] += row.clipped_slope(model, &own.y[j * k..][..k], &own_squares[j * k..][..k], along);
+        let sum = &mut sum[j * p..][..p];
+        for o in 0..k {
+            let r = row.delta[o];
+            sum[o * w..][..d].iter_mut().zip(target).for_each(|(s, v)| *s += r * v);
+            sum[o * w + d] += r;
+        }
+        if let Some(shift) = &shift {
+            sum.iter_mut().zip(shift.values).for_each(|(s, v)| *s += shares[j] * v);
+        }
+    }
+    sum
 }
 
 /// What a step adds to gradients, the same to all.
@@ -331,7 +196,7 @@ impl Row {
             let cross: f64 = self.delta.iter().zip(along).map(|(d, a)| d * a).sum();
             square = (square + 2.0 * cross + added).max(0.0);
         }
-        let s = Clipped::new(model.clip, square.sqrt()).s;
+        let s = Clipped::new(model.training.clip, square.sqrt()).s;
         self.delta.iter_mut().for_each(|v| *v *= s);
         s
     }
@@ -345,10 +210,10 @@ impl Row {
 pub(super) mod tests {
     use super::*;
     use crate::{
-        Data, Network, Shape,
-        leak::Label,
+        Clip, Data, Network, Shape,
         preset::mlp,
-        train::{Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
+        random::{Generator, Purpose},
+        train::{Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer},
     };
 
     pub(crate) fn records(n: usize, d: usize, k: usize, seed: u64) -> Rest {
@@ -368,14 +233,11 @@ pub(super) mod tests {
             inputs: d,
             outputs: k,
             loss,
-            start: (0..p).map(|i| 0.1 * (i as f64 * 1.3).sin()).collect(),
-            trained: vec![true; p],
-            optimizer: Optimizer::adam(),
-            learning_rate: 0.1,
-            weight_decay: 0.01,
-            clip: Clip::Gelu { bound: 0.7 },
-            sigma: 0.0,
-            steps: 5,
+            training: Training {
+                weight_decay: 0.01,
+                clip: Clip::Gelu { bound: 0.7 },
+                ..Training::new((0..p).map(|i| 0.1 * (i as f64 * 1.3).sin()).collect())
+            },
             shifts: vec![],
         }
     }
@@ -389,7 +251,8 @@ pub(super) mod tests {
             (3, Loss::SoftmaxCrossEntropy, Optimizer::Sgd { momentum: 0.5 }),
             (2, Loss::SquaredError, Optimizer::adam()),
         ] {
-            let model = Linear { optimizer, ..model(d, k, loss) };
+            let mut model = model(d, k, loss);
+            model.training.optimizer = optimizer;
             let (rest, targets) = (records(n, d, k, 1), records(m, d, k, 2));
             let actual = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
             for j in [0, 1, 63, 64, 69] {
@@ -399,27 +262,24 @@ pub(super) mod tests {
                 y.extend_from_slice(&targets.y[j * k..][..k]);
                 let data = Data::new(Shape::Vector([d]), x, k, y).unwrap();
                 let spec = mlp(Shape::Vector([d]), &[], &crate::LayerSpec::Tanh, k, loss);
-                let rows = model.start.chunks_exact(d + 1);
+                let rows = model.training.start.chunks_exact(d + 1);
                 let theta: Vec<f64> =
                     rows.clone().flat_map(|r| &r[..d]).chain(rows.map(|r| &r[d])).copied().collect();
                 let net = Network::with_parameters(spec, &theta).unwrap();
                 let config = TrainConfig {
-                    optimizer,
-                    learning_rate: model.learning_rate,
-                    weight_decay: model.weight_decay,
-                    sampling: Sampling::Poisson { rate: 1.0 },
+                    weight_decay: model.training.weight_decay,
                     // noise that does not show, so that gradients are clipped
-                    privacy: Some(Privacy { clip: model.clip, sigma: 1e-14 }),
-                    tracking: Tracking::Off,
-                    label: Label::Public,
-                    delta: 1e-5,
+                    privacy: Some(Privacy { clip: model.training.clip, sigma: 1e-14 }),
                     seed: 1,
                     randomness: Randomness::SeededNotPrivate,
-                    divisor: None,
-                    filter: None,
+                    ..TrainConfig::open(
+                        optimizer,
+                        model.training.learning_rate,
+                        Sampling::Poisson { rate: 1.0 },
+                    )
                 };
                 let mut trainer = Trainer::new(net, &data, config).unwrap();
-                (0..model.steps).for_each(|_| {
+                (0..model.training.steps).for_each(|_| {
                     trainer.step().unwrap();
                 });
                 let one = trainer.into_network().parameters().unwrap();
@@ -442,31 +302,28 @@ pub(super) mod tests {
         let (rest, targets, public) = (records(n, d, 1, 1), records(1, d, 1, 2), records(8, d, 1, 9));
         let mut model = model(d, 1, Loss::BinaryCrossEntropy);
         for at in [1, 4] {
-            model.trained[at] = false;
+            model.training.trained[at] = false;
         }
         let vectors = |r: &Rest| Data::new(Shape::Vector([d]), r.x.clone(), 1, r.y.clone()).unwrap();
         let both = Rest { x: [&rest.x[..], &targets.x].concat(), y: [&rest.y[..], &targets.y].concat() };
         let (data, public) = (vectors(&both), vectors(&public));
         let spec = mlp(Shape::Vector([d]), &[], &crate::LayerSpec::Tanh, 1, Loss::BinaryCrossEntropy);
-        let mut net = Network::with_parameters(spec, &model.start).unwrap();
-        net.freeze(&model.trained.iter().map(|t| !t).collect::<Vec<bool>>()).unwrap();
+        let mut net = Network::with_parameters(spec, &model.training.start).unwrap();
+        net.freeze(&model.training.trained.iter().map(|t| !t).collect::<Vec<bool>>()).unwrap();
         let config = TrainConfig {
-            optimizer: model.optimizer,
-            learning_rate: model.learning_rate,
-            weight_decay: model.weight_decay,
-            sampling: Sampling::Poisson { rate: 1.0 },
-            privacy: Some(Privacy { clip: model.clip, sigma: 1e-14 }),
-            tracking: Tracking::Off,
-            label: Label::Public,
-            delta: 1e-5,
+            weight_decay: model.training.weight_decay,
+            privacy: Some(Privacy { clip: model.training.clip, sigma: 1e-14 }),
             seed: 1,
             randomness: Randomness::SeededNotPrivate,
-            divisor: None,
-            filter: None,
+            ..TrainConfig::open(
+                model.training.optimizer,
+                model.training.learning_rate,
+                Sampling::Poisson { rate: 1.0 },
+            )
         };
         let mut trainer = Trainer::new(net, &data, config).unwrap();
         trainer.perturb(Perturbing { lambda: 20.0, ..Perturbing::default() }, &public).unwrap();
-        for _ in 0..model.steps {
+        for _ in 0..model.training.steps {
             trainer.step().unwrap();
             model.shifts.push(trainer.added().unwrap().to_vec());
         }
@@ -485,14 +342,19 @@ pub(super) mod tests {
 
     #[test]
     fn noise_is_every_models_own_and_frozen_parameters_stay() {
-        let mut model = Linear { sigma: 0.5, ..model(4, 1, Loss::BinaryCrossEntropy) };
-        model.trained[2] = false;
+        let mut model = model(4, 1, Loss::BinaryCrossEntropy);
+        model.training.sigma = 0.5;
+        model.training.trained[2] = false;
         let rest = records(9, 4, 1, 1);
         // the same target twice
         let one = records(1, 4, 1, 2);
         let targets = Rest { x: one.x.repeat(2), y: one.y.repeat(2) };
         let actual = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
-        assert!(actual[0] != actual[5] && actual[2] == model.start[2] && actual[7] == model.start[2]);
+        assert!(
+            actual[0] != actual[5]
+                && actual[2] == model.training.start[2]
+                && actual[7] == model.training.start[2]
+        );
         let again = train_many(&model, &rest, &targets, 3, &|_| true).unwrap();
         assert_eq!(actual, again);
         assert!(train_many(&model, &Rest { x: vec![], y: vec![] }, &targets, 3, &|_| true).is_err());

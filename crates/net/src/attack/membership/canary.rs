@@ -110,10 +110,9 @@ mod tests {
     use super::*;
     use crate::{
         Clip, Loss, Shape,
-        leak::Label,
         preset::mlp,
         random::Generator,
-        train::{Optimizer, Privacy, Randomness, Tracking, account},
+        train::{Optimizer, Privacy, Randomness, account},
     };
 
     /// Records of noise with random labels: the hardest thing to hide is that one of them was learned.
@@ -127,18 +126,10 @@ mod tests {
     fn recipe(d: usize, privacy: Option<Privacy>, rate: f64, steps: u64) -> Recipe {
         let spec = mlp(Shape::Vector([d]), &[], &crate::LayerSpec::Tanh, 2, Loss::SoftmaxCrossEntropy);
         let config = TrainConfig {
-            optimizer: Optimizer::Sgd { momentum: 0.0 },
-            learning_rate: 0.5,
-            weight_decay: 0.0,
-            sampling: Sampling::Poisson { rate },
             privacy,
-            tracking: Tracking::Off,
-            label: Label::Public,
-            delta: 1e-5,
             seed: 1,
             randomness: Randomness::SeededNotPrivate,
-            divisor: None,
-            filter: None,
+            ..TrainConfig::open(Optimizer::Sgd { momentum: 0.0 }, 0.5, Sampling::Poisson { rate })
         };
         Recipe { spec, config, steps }
     }

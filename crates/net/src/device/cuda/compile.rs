@@ -15,6 +15,7 @@ pub(super) const KERNELS: Source = (
         include_str!("losses.cu"),
         include_str!("lanczos.cu"),
         include_str!("accounts.cu"),
+        include_str!("perturb.cu"),
         include_str!("step.cu"),
     ),
 );

@@ -28,7 +28,7 @@ macro_rules! library {
                 unsafe {
                     $(let $field = *library
                         .get::<unsafe extern "C" fn($($kind),*) -> c_int>(concat!($symbol, "\0").as_bytes())
-                        .map_err(|_| too_old(stringify!($name), $symbol))?;)*
+                        .map_err(|_| too_old(LibraryName::$name, $symbol))?;)*
                     Ok(Self { $($field,)* _library: library })
                 }
             }
@@ -128,11 +128,19 @@ pub(super) struct Libraries {
     pub(super) blas: Blas,
 }
 
-fn too_old(library: &str, symbol: &str) -> String {
+/// Which of the libraries.
+#[derive(Debug, Clone, Copy)]
+enum LibraryName {
+    Driver,
+    Compiler,
+    Blas,
+}
+
+fn too_old(library: LibraryName, symbol: &str) -> String {
     let (what, advice) = match library {
-        "Driver" => ("NVIDIA's driver", "update the driver (CUDA 12 or newer)"),
-        "Compiler" => ("CUDA's run-time compiler", "install that of CUDA 12 or newer"),
-        _ => ("cuBLAS", "install that of CUDA 12 or newer"),
+        LibraryName::Driver => ("NVIDIA's driver", "update the driver (CUDA 12 or newer)"),
+        LibraryName::Compiler => ("CUDA's run-time compiler", "install that of CUDA 12 or newer"),
+        LibraryName::Blas => ("cuBLAS", "install that of CUDA 12 or newer"),
     };
     format!(
         "{what} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor"
@@ -272,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_fails_says_what_to_do() {
-        assert!(too_old("Driver", "cuGraphLaunch").contains("update the driver"));
-        assert!(too_old("Blas", "cublasSetWorkspace_v2").contains("cuBLAS"));
+        assert!(too_old(LibraryName::Driver, "cuGraphLaunch").contains("update the driver"));
+        assert!(too_old(LibraryName::Blas, "cublasSetWorkspace_v2").contains("cuBLAS"));
         for (code, words) in
             [(2, "smaller batch"), (803, "update"), (222, "update"), (700, "checkpoint"), (719, "checkpoint")]
         {

@@ -227,14 +227,22 @@ KERNEL dots_short(double* out, const real* x, const real* y, L n, L len, L nx, L
     sum = warp_sum(sum);
     if ((threadIdx.x & 31) == 0) out[at] = adding ? out[at] + factor * sum : factor * sum;
 }
-// One for each block.
-KERNEL dots_long(double* out, const real* x, const real* y, L n, L len, L nx, L ny, double factor, L adding) {
-    L at = blockIdx.x;
+// A part of one for each block.
+KERNEL dots_long(double* part, const real* x, const real* y, L n, L len, L nx, L ny, L each) {
+    L at = blockIdx.x, from = blockIdx.y * each, to = from + each < len ? from + each : len;
     const real *xs = x + rep(at * len, nx), *ys = y + rep(at * len, ny);
     double sum = 0;
-    for (L j = threadIdx.x; j < len; j += blockDim.x) sum += (double)xs[j] * (double)ys[j];
+#pragma unroll 4
+    for (L j = from + threadIdx.x; j < to; j += blockDim.x) sum += (double)xs[j] * (double)ys[j];
     sum = block_sum(sum);
-    if (threadIdx.x == 0) out[at] = adding ? out[at] + factor * sum : factor * sum;
+    if (threadIdx.x == 0) part[at * gridDim.y + blockIdx.y] = sum;
+}
+KERNEL add_dot_parts(double* out, const double* part, L n, L parts, double factor, L adding) {
+    EACH(i, n) {
+        double sum = 0;
+        for (L j = 0; j < parts; j++) sum += part[i * parts + j];
+        out[i] = adding ? out[i] + factor * sum : factor * sum;
+    }
 }
 KERNEL shift(double* x, double c, L n) { EACH(i, n) x[i] += c; }
 KERNEL add_scalar_products(double* out, const double* x, const double* y, L n) { EACH(i, n) out[i] += x[i] * y[i]; }

@@ -1,6 +1,6 @@
 //! Memory of a GPU: pieces that are used again, and copies to, from and on the card.
 
-use super::{Gpu, MOST_VALUES, driver::Address, lock};
+use super::{Gpu, MOST_VALUES, Mark, driver::Address, lock};
 use crate::error::{Error, Result};
 use std::ffi::c_void;
 
@@ -171,7 +171,17 @@ impl Gpu {
         self.keep(size, kept);
     }
 
+    /// Copies values to the host once all that was queued is done.
     pub(crate) fn download<V: Copy + Default>(&self, memory: &Memory) -> Result<Vec<V>> {
+        self.download_at(memory, None)
+    }
+
+    /// The same once what was queued before a mark is done: the values come from that.
+    pub(crate) fn download_at<V: Copy + Default>(
+        &self,
+        memory: &Memory,
+        mark: Option<&Mark>,
+    ) -> Result<Vec<V>> {
         if self.is_capturing() {
             let reason = "work that waits for the GPU cannot be captured".to_owned();
             return Err(Error::Device { ordinal: self.ordinal, reason });
@@ -181,15 +191,15 @@ impl Gpu {
         if bytes > 0 && !self.failed() {
             assert!(bytes <= memory.bytes, "what is downloaded is there");
             self.enter();
+            let stream = self.downloads(mark);
             // SAFETY: both sides have so many bytes, any bits are a value, and the vector is not touched before the wait
             unsafe {
                 let driver = &self.api.driver;
                 let target = values.as_mut_ptr().cast::<c_void>();
-                self.note(
-                    "copying from the GPU",
-                    (driver.download)(target, memory.address, bytes, self.stream.0),
-                );
-                self.note("work on the GPU", (driver.wait)(self.stream.0));
+                self.note("copying from the GPU", (driver.download)(target, memory.address, bytes, stream.0));
+                self.note("work on the GPU", (driver.wait)(stream.0));
+            }
+            if mark.is_none() {
                 self.settle_times();
             }
         }

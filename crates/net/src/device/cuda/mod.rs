@@ -37,7 +37,7 @@ pub(crate) use divide::magic;
 pub(crate) use graph::Graph;
 pub(crate) use memory::Memory;
 use pooling::Pooled;
-pub(crate) use stream::Staging;
+pub(crate) use stream::{Mark, Staging};
 pub(crate) use sums::{ColumnSums, Dots};
 
 pub use driver::{CardInfo, cards};

@@ -1,5 +1,6 @@
 //! Records that do not stay on a card: copied there in pieces, through pinned memory of the host and a stream of their own, while
-//! the card computes on the pieces before. Two pieces are under way at a time.
+//! the card computes on the pieces before. Two pieces are under way at a time. Results come back by the same stream where later
+//! work need not be waited for ([`Mark`]).
 
 use super::{Gpu, Memory, Pointer, driver::Address, lock};
 use std::{
@@ -33,23 +34,65 @@ struct Slot {
     holds: Option<Vec<usize>>,
 }
 
+/// A point in the queue: what was put there before it can be downloaded while the card goes on with what came after.
+pub(crate) struct Mark {
+    event: Pointer,
+    gpu: &'static Gpu,
+}
+
+impl std::fmt::Debug for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a point in the queue of {:?}", self.gpu)
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.gpu.enter();
+        // SAFETY: nobody else has the event; the driver keeps it until what waits for it has
+        unsafe { (self.gpu.api.driver.drop_event)(self.event.0) };
+    }
+}
+
 /// A code of the driver: 0 is success.
 type Code = c_int;
 
 impl Gpu {
+    /// An event without times.
+    fn event(&self) -> Option<Pointer> {
+        self.enter();
+        let mut event = std::ptr::null_mut();
+        // 2: no times
+        // SAFETY: the pointer is that of a live handle
+        let code = unsafe { (self.api.driver.event)(&raw mut event, 2) };
+        (code == 0).then_some(Pointer(event))
+    }
+
+    /// Marks what is in the queue by now; absent where the driver has no event or no second stream to give.
+    pub(crate) fn mark(&'static self) -> Option<Mark> {
+        if self.failed() || self.is_capturing() {
+            return None;
+        }
+        self.copies()?;
+        let mark = Mark { event: self.event()?, gpu: self };
+        // SAFETY: event and stream are live
+        done(unsafe { (self.api.driver.record)(mark.event.0, self.stream.0) })?;
+        Some(mark)
+    }
+
+    /// The stream on which a download waits for a mark alone; the one of all work without a mark.
+    pub(super) fn downloads(&self, mark: Option<&Mark>) -> Pointer {
+        let Some((mark, copies)) = mark.zip(self.copies()) else { return self.stream };
+        // SAFETY: event and stream are live
+        let code = unsafe { (self.api.driver.stream_after)(copies.0, mark.event.0, 0) };
+        self.note("waiting for results", code);
+        copies
+    }
+
     /// Room for pieces that are copied ahead; absent where the driver has no pinned memory or no second stream to give.
     pub(crate) fn staging(&'static self) -> Option<Staging> {
-        self.enter();
-        let driver = &self.api.driver;
-        let event = || {
-            let mut event = std::ptr::null_mut();
-            // 2: no times
-            // SAFETY: the pointer is that of a live handle
-            let code = unsafe { (driver.event)(&raw mut event, 2) };
-            (code == 0).then_some(Pointer(event))
-        };
         let slot = || {
-            let (copied, taken) = (event()?, event()?);
+            let (copied, taken) = (self.event()?, self.event()?);
             let host = Pointer(std::ptr::null_mut());
             Some(Mutex::new(Slot { host, far: 0, capacity: 0, copied, taken, holds: None }))
         };

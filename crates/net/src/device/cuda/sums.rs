@@ -8,6 +8,8 @@ use crate::Real;
 const SLAB: usize = 32;
 const SLABS: usize = 256;
 const WANTED: usize = 1024;
+/// Values of a part of a long dot product, at least.
+const PART: usize = 4096;
 /// So many slabs are added up by several threads.
 const MANY: usize = 16;
 
@@ -73,29 +75,27 @@ impl Gpu {
 
     /// Dot products of consecutive blocks of `len` values.
     pub(crate) fn dots<T: Real>(
-        &self,
+        &'static self,
         n: usize,
         len: usize,
         x: (Address, usize),
         y: (Address, usize),
         out: Dots,
     ) {
-        let arguments = [
-            out.at,
-            x.0,
-            y.0,
-            n as u64,
-            len as u64,
-            x.1 as u64,
-            y.1 as u64,
-            out.factor.to_bits(),
-            u64::from(out.adding),
-        ];
+        let operands = [x.0, y.0, n as u64, len as u64, x.1 as u64, y.1 as u64];
+        let end = [out.factor.to_bits(), u64::from(out.adding)];
         if len <= 1024 {
-            self.launch::<T>("dots_short", [n.div_ceil(8) as u32, 1, 1], [THREADS, 1], &arguments);
-        } else {
-            self.launch::<T>("dots_long", [n as u32, 1, 1], [THREADS, 1], &arguments);
+            let arguments = [&[out.at][..], &operands, &end].concat();
+            return self.launch::<T>("dots_short", [n.div_ceil(8) as u32, 1, 1], [THREADS, 1], &arguments);
         }
+        // few and long ones in parts, so that all of the card reads
+        let parts = (WANTED / n.max(1)).clamp(1, len.div_ceil(PART));
+        let each = len.div_ceil(parts);
+        let part = self.take::<f64>(n * parts);
+        let arguments = [&[part.address()][..], &operands, &[each as u64]].concat();
+        self.launch::<T>("dots_long", [n as u32, parts as u32, 1], [THREADS, 1], &arguments);
+        let arguments = [&[out.at, part.address(), n as u64, parts as u64][..], &end].concat();
+        self.each::<T>("add_dot_parts", n, &arguments);
     }
 }
 

@@ -19,10 +19,6 @@ impl<T: Real> Builder<T> {
         if let (Shape::Tokens { .. }, false) = (shape, matches!(spec, LayerSpec::Embedding { .. })) {
             return Err(bad(spec.kind(), "tokens are numbers without an order: put an embedding first"));
         }
-        let mut activation = |kind| {
-            self.push(at, Nonlinear { kind, width: shape.width(), deferred: false }, false);
-            Ok(shape)
-        };
         match *spec {
             LayerSpec::Dense { outputs, bias, frozen } => self.dense(at, (outputs, bias, frozen), shape),
             LayerSpec::Conv { outputs, kernel, stride, padding, dilation, groups, bias, frozen } => {
@@ -30,31 +26,21 @@ impl<T: Real> Builder<T> {
                 self.convolution(at, lie, Filters { outputs, groups, bias, frozen }, shape)
             }
             LayerSpec::AveragePool { kernel, stride, padding } => {
-                let window = Window::new(shape, pooling(kernel, stride, padding), at, "average-pool")?;
-                self.push(at, Pool::Average(window), false);
-                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+                self.pool(at, Pool::Average, (spec.kind(), pooling(kernel, stride, padding)), shape)
             }
             LayerSpec::MaxPool { kernel, stride, padding } => {
-                let window = Window::new(shape, pooling(kernel, stride, padding), at, "max-pool")?;
-                self.push(at, Pool::Max(window), false);
-                Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
+                self.pool(at, Pool::Max, (spec.kind(), pooling(kernel, stride, padding)), shape)
             }
             LayerSpec::AdaptiveAveragePool { outputs } => self.adaptive_pool(at, outputs, shape),
-            LayerSpec::Tanh => activation(Activation::Tanh),
-            LayerSpec::Relu => activation(Activation::Relu),
-            LayerSpec::Gelu => activation(Activation::Gelu),
-            LayerSpec::GeluTanh => activation(Activation::GeluTanh),
-            LayerSpec::Sigmoid => activation(Activation::Sigmoid),
-            LayerSpec::Silu => activation(Activation::Silu),
-            LayerSpec::Softplus => activation(Activation::Softplus),
-            LayerSpec::LeakyRelu { slope } => {
-                check(slope.is_finite(), "the slope of a leaky ReLU", slope, "a finite number")?;
-                activation(Activation::LeakyRelu(slope))
-            }
-            LayerSpec::Elu { alpha } => {
-                check(alpha.is_finite(), "alpha of an ELU", alpha, "a finite number")?;
-                activation(Activation::Elu(alpha))
-            }
+            LayerSpec::Tanh => self.activation(at, Activation::Tanh, shape),
+            LayerSpec::Relu => self.activation(at, Activation::Relu, shape),
+            LayerSpec::Gelu => self.activation(at, Activation::Gelu, shape),
+            LayerSpec::GeluTanh => self.activation(at, Activation::GeluTanh, shape),
+            LayerSpec::Sigmoid => self.activation(at, Activation::Sigmoid, shape),
+            LayerSpec::Silu => self.activation(at, Activation::Silu, shape),
+            LayerSpec::Softplus => self.activation(at, Activation::Softplus, shape),
+            LayerSpec::LeakyRelu { slope } => self.activation(at, Activation::LeakyRelu(slope), shape),
+            LayerSpec::Elu { alpha } => self.activation(at, Activation::Elu(alpha), shape),
             LayerSpec::Dropout { rate } => {
                 check((0.0..1.0).contains(&rate), "the rate of a dropout", rate, "at least 0 and below 1")?;
                 self.push(at, Dropout { rate, width: shape.width(), position: at }, false);
@@ -100,6 +86,39 @@ impl<T: Real> Builder<T> {
             | LayerSpec::Multiply
             | LayerSpec::Attention { .. } => Err(bad(spec.kind(), "it reads several values")),
         }
+    }
+
+    fn activation(&mut self, at: usize, kind: Activation, shape: Shape) -> Result<Shape> {
+        match kind {
+            Activation::LeakyRelu(slope) => {
+                check(slope.is_finite(), "the slope of a leaky ReLU", slope, "a finite number")?;
+            }
+            Activation::Elu(alpha) => {
+                check(alpha.is_finite(), "alpha of an ELU", alpha, "a finite number")?;
+            }
+            Activation::Tanh
+            | Activation::Relu
+            | Activation::Gelu
+            | Activation::GeluTanh
+            | Activation::Sigmoid
+            | Activation::Silu
+            | Activation::Softplus => {}
+        }
+        self.push(at, Nonlinear { kind, width: shape.width(), deferred: false }, false);
+        Ok(shape)
+    }
+
+    /// A pool over windows that lie so.
+    fn pool(
+        &mut self,
+        at: usize,
+        pool: fn(Window) -> Pool,
+        (kind, lie): (&'static str, Lie),
+        shape: Shape,
+    ) -> Result<Shape> {
+        let window = Window::new(shape, lie, at, kind)?;
+        self.push(at, pool(window), false);
+        Ok(Shape::Image([window.out[0], window.out[1], window.channels]))
     }
 
     /// A dense layer of `outputs`, with a bias or not, trained or frozen.

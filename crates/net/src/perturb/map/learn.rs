@@ -13,7 +13,7 @@ use crate::{
     device::Device,
     error::Result,
     leak::Label,
-    perturb::{Adam, Added, Learned, Lesson, Perturbed, cosine, dot},
+    perturb::{Adam, Added, Carried, Learned, Lesson, Perturbed, cosine, dot},
     random::{Generator, Purpose},
 };
 
@@ -176,7 +176,7 @@ pub(in crate::perturb) fn learn<T: Real>(lesson: &Lesson<'_, T>) -> Result<Learn
     }
     let with = objective(lesson, &map, &all, (u64::MAX, false))?.relative;
     let report = Perturbed { without, with, ..report(lesson, &map)? };
-    Ok(Learned { added: Added::Map(Box::new(map)), report, state: phi })
+    Ok(Learned { added: Added::Map(Box::new(map)), report, state: Carried::Values(phi) })
 }
 
 /// Size, direction and spread of f over the public records.

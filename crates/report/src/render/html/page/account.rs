@@ -37,14 +37,14 @@ fn main_numbers(c: &Costs, all: u64) -> Html {
     let a = &c.account;
     tiles(vec![
         tile(
-            &format::at_most(a.epsilon.pld.upper),
+            &format::five_digits(a.epsilon.pld.upper, true),
             &format!("ε at δ = {}, at most", format::setting(a.delta)),
         ),
         tile(
-            &format::at_most(a.advantage.upper),
+            &format::five_digits(a.advantage.upper, true),
             "membership advantage: true- less false-positive rate of any test, at most",
         ),
-        tile(&format::at_most(a.epsilon.rdp.epsilon), "ε by Rényi accounting, for comparison"),
+        tile(&format::five_digits(a.epsilon.rdp.epsilon, true), "ε by Rényi accounting, for comparison"),
         match a.gdp_mu {
             Some(mu) => tile(&format::number(mu), "μ of Gaussian DP, exact here"),
             None => tile(&format::count(all), "releases in all"),
@@ -52,16 +52,17 @@ fn main_numbers(c: &Costs, all: u64) -> Html {
     ])
 }
 
+/// To five digits, as the terminal has them.
 fn accountants(c: &Costs) -> Html {
     let e = &c.account.epsilon;
     let mut rows = vec![vec![
         Cell::remarked_name("privacy loss distribution", "certified from both sides: the truth lies between"),
-        Cell::sorted(format::at_most(e.pld.upper), e.pld.upper),
-        Cell::sorted(format::at_least(e.pld.lower), e.pld.lower),
+        Cell::sorted(format::five_digits(e.pld.upper, true), e.pld.upper),
+        Cell::sorted(format::five_digits(e.pld.lower, false), e.pld.lower),
     ]];
     let mut add = |name: &str, remark: &str, value: Option<f64>| {
         let Some(value) = value else { return };
-        let shown = Cell::sorted(format::at_most(value), value);
+        let shown = Cell::sorted(format::five_digits(value, true), value);
         rows.push(vec![Cell::remarked_name(name, remark), shown, Cell::html(Html::new())]);
     };
     let gaussian = "Balle, Wang 2018: exact for plain Gaussian releases";

@@ -176,7 +176,7 @@ fn data(audit: &Audit) -> Html {
         .map(|c| {
             let levels = c.levels.map_or_else(|| Cell::text("–"), |k| Cell::count(k as u64));
             let kind = Cell::text(c.kind.name());
-            vec![Cell::name(&c.name), kind, Cell::text(&c.role), levels, Cell::count(c.missing)]
+            vec![Cell::name(&c.name), kind, Cell::text(&c.roles.to_string()), levels, Cell::count(c.missing)]
         })
         .collect();
     let heads = [
@@ -190,7 +190,7 @@ fn data(audit: &Audit) -> Html {
     let attributes: std::collections::BTreeSet<&str> =
         audit.attributes.iter().map(|a| a.name.as_str()).collect();
     let (named, others): (Vec<_>, Vec<_>) = others.iter().partition(|c| attributes.contains(c.name.as_str()));
-    let lines = others.iter().map(|c| format!("{}  {}  {}", c.name, c.kind.name(), c.role));
+    let lines = others.iter().map(|c| format!("{}  {}  {}", c.name, c.kind.name(), c.roles));
     let note = match named.len() as u64 {
         0 => Html::new(),
         n => fill(

@@ -37,7 +37,7 @@ pub use balance::balance_page;
 pub use bound::bound_page;
 pub use canary::canary_page;
 pub use comparison::comparison_page;
-pub use folder::{ResultPage, folder_page, with_navigation};
+pub use folder::{PageKind, ResultPage, folder_page, is_ours, with_navigation};
 pub use release::{owners_release_page, release_page};
 pub use reproduction::{panel_svg, reproduction_page};
 pub use text_audit::text_audit_page;

@@ -84,12 +84,12 @@ fn elsewhere(count: usize) -> Html {
 }
 
 /// The same where the numbers follow the noise.
-fn pair_cell(told: &ValuePair, unit: Option<&str>) -> Html {
-    let two = format!("{} or {}{}", told.from, told.to, told.unit(unit));
-    match told.among_all {
+fn pair_cell(pair: &ValuePair, unit: Option<&str>) -> Html {
+    let two = format!("{} or {}{}", pair.from, pair.to, pair.unit(unit));
+    match pair.among_all {
         Some(all) => fill(
             "{}; of all {} levels the right one in {}",
-            &[&two, &all.levels, &follow::among(told, all.levels, all.worst)],
+            &[&two, &all.levels, &follow::among(pair, all.levels, all.worst)],
         ),
         None => Html::text(&two),
     }
