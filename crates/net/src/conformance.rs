@@ -311,9 +311,8 @@ fn conforms_where_it_is(name: &str, mut c: Case) {
     }
 }
 
-#[test]
-fn every_layer_conforms() {
-    let ce = Loss::SoftmaxCrossEntropy;
+/// Networks with every layer: name, shape of a record, layers.
+fn layers() -> Vec<(&'static str, Vec<usize>, Vec<L>)> {
     let image = |layer: Vec<L>| {
         let mut all = vec![L::conv(3, 3, 1, 1), L::Tanh];
         all.extend(layer);
@@ -353,7 +352,7 @@ fn every_layer_conforms() {
     let zeros = |n: usize| Padding::Zeros([n; 2]);
     let padded_pool = L::AveragePool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
     let padded_max = L::MaxPool { kernel: [3, 2], stride: [2, 1], padding: [1, 1] };
-    let cases: Vec<(&str, Vec<usize>, Vec<L>)> = vec![
+    vec![
         ("dense", vec![5], vec![L::dense(4)]),
         ("dense without bias", vec![5], vec![no_bias(L::dense(3)), L::Tanh, no_bias(L::dense(4))]),
         ("tanh", vec![5], vector(vec![L::Tanh])),
@@ -463,11 +462,31 @@ fn every_layer_conforms() {
             vec![L::average_pool(2, 1), L::Tanh, L::Flatten, L::dense(4)],
         ),
         ("gelu by tanh", vec![5], vector(vec![L::GeluTanh])),
-    ];
-    for (seed, (name, input, layers)) in cases.into_iter().enumerate() {
-        conforms(name, case(&input, layers, ce, seed as u64 + 1));
-    }
+    ]
 }
+
+/// Tests of every eighth of the layers: tools that watch a GPU take minutes for one, and run beside each other.
+macro_rules! eighths {
+    ($($name:ident: $at:literal),*) => {$(
+        #[test]
+        fn $name() {
+            for (i, (name, input, layers)) in layers().into_iter().enumerate().filter(|(i, _)| i % 8 == $at) {
+                conforms(name, case(&input, layers, Loss::SoftmaxCrossEntropy, i as u64 + 1));
+            }
+        }
+    )*};
+}
+
+eighths!(
+    every_layer_conforms_1: 0,
+    every_layer_conforms_2: 1,
+    every_layer_conforms_3: 2,
+    every_layer_conforms_4: 3,
+    every_layer_conforms_5: 4,
+    every_layer_conforms_6: 5,
+    every_layer_conforms_7: 6,
+    every_layer_conforms_8: 7
+);
 
 #[test]
 fn every_loss_conforms() {
