@@ -90,6 +90,16 @@ pub struct Summary {
 }
 
 impl Distribution {
+    /// Of a stream of so many values, or of a part of one. Where they are more than are kept, they fall into buckets from the first:
+    /// whole and in parts this comes to the same distribution, and a part of it takes little room.
+    pub fn of_stream(values: u64) -> Self {
+        let mut out = Self::default();
+        if values > EXACT_UP_TO as u64 {
+            out.spill();
+        }
+        out
+    }
+
     /// Adds one value; it must be finite.
     pub fn add(&mut self, x: f64) {
         self.extend(&[x]);
@@ -398,6 +408,28 @@ mod tests {
         assert_eq!(left.count(), 600_000);
         assert!((left.mean() / whole.mean() - 1.0).abs() < 1e-12);
         assert_eq!(left.histogram(0.0, 150.0, 10).iter().sum::<u64>(), 600_000);
+    }
+
+    #[test]
+    fn a_part_of_a_long_stream_is_short_and_comes_to_the_same() {
+        let values: Vec<f64> =
+            (0..300_000_u64).map(|i| ((i * 7919) % 1_000_003) as f64 / 1000.0 - 3.0).collect();
+        let (mut kept, mut counted) = (Distribution::default(), Distribution::of_stream(300_000));
+        for part in values.chunks(100_000) {
+            let mut of_part = (Distribution::default(), Distribution::of_stream(300_000));
+            of_part.0.extend(part);
+            of_part.1.extend(part);
+            let bytes = crate::pass::bytes::write("d", 0, &of_part.1).unwrap();
+            assert!(bytes.len() < 8 * part.len() / 5, "{} bytes", bytes.len());
+            kept.merge(of_part.0);
+            counted.merge(crate::pass::bytes::read("d", 0, &bytes).unwrap());
+        }
+        assert_eq!(kept, counted);
+        assert_eq!(Distribution::of_stream(EXACT_UP_TO as u64), Distribution::default());
+        // a part without values
+        let nothing = crate::pass::bytes::write("d", 0, &Distribution::of_stream(300_000)).unwrap();
+        counted.merge(crate::pass::bytes::read("d", 0, &nothing).unwrap());
+        assert_eq!(kept, counted);
     }
 
     #[test]

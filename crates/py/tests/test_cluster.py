@@ -155,6 +155,41 @@ def test_another_version_is_named(tmp_path):
         leakscope.distributed.audit(files, map=of_another_version, **OPTIONS)
 
 
+def test_whoever_starts_again_repeats_no_finished_pass(tmp_path):
+    files = [str(file) for file in table(tmp_path)]
+    options = {name: value for name, value in OPTIONS.items() if name != "seed"}
+    calls, dies_at = [], 2
+
+    def mapped(function, parts):
+        if len(calls) == dies_at:
+            raise KeyboardInterrupt
+        calls.append(function.args[0])
+        return map(function, parts)
+
+    def asked(**others):
+        return leakscope.distributed.audit(files, map=mapped, resume=tmp_path / "passes", **{**options, **others})
+
+    with pytest.raises(KeyboardInterrupt):
+        asked()
+    dies_at = None
+    there = asked()
+    assert len(set(calls)) == len(calls) > 3, "a pass was computed twice"
+    # rows held out are those of the first try: its seed is in the folder
+    assert same(leakscope.audit(files, seed=int((tmp_path / "passes" / "seed").read_text()), **options), there)
+    kept = sorted((tmp_path / "passes").glob("*.pass"), key=lambda path: path.stat().st_mtime_ns)
+    assert len(kept) == len(calls) and all(path.stat().st_mode & 0o077 == 0 for path in kept)
+    # a damaged file is made again, and all else is there
+    before = len(calls)
+    kept[1].write_bytes(kept[1].read_bytes()[:-1] + b"?")
+    assert same(there, asked()) and len(calls) == before + 1
+    # another question, or another table under the same name, has passes of its own
+    assert asked(sigma=0.7)["n"] == there["n"]
+    assert len(calls) > before + 1
+    before = len(calls)
+    table(tmp_path, rows=8000)
+    assert asked()["n"] != there["n"] and len(calls) == before + len(kept)
+
+
 def test_softmax_and_scores_have_the_digits_of_one_machine(tmp_path):
     files = table(tmp_path, rows=2000)
     options = dict(target="site", model="softmax", id="id", group="sex", weights="w", missing="drop", l2=0.02, holdout=0.2, seed=3,
@@ -332,6 +367,42 @@ def test_a_worker_of_dask_that_is_killed_is_replaced(cluster, tmp_path):
     there = leakscope.dask.audit(files, client=cluster, **OPTIONS)
     killer.join()
     assert killed and same(here, there)
+
+
+DRIVER = """
+import json, sys
+import distributed
+import leakscope.dask
+if __name__ == "__main__":
+    files, options, resume = json.load(sys.stdin)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as local:
+        with distributed.Client(local) as client:
+            print(json.dumps(leakscope.dask.audit(files, client=client, resume=resume, **options).document))
+"""
+
+
+def test_a_driver_of_dask_that_is_killed_goes_on_where_it_was(tmp_path):
+    if not REAL:
+        pytest.skip("test-cluster.sh runs this, with Dask")
+    pytest.importorskip("distributed")
+    (tmp_path / "driver.py").write_text(DRIVER)
+    files, passes = [str(file) for file in table(tmp_path, rows=60_000, files=6, group=1000)], tmp_path / "passes"
+    question = json.dumps([files, OPTIONS, str(passes)])
+    first = subprocess.Popen([sys.executable, tmp_path / "driver.py"], stdin=subprocess.PIPE, text=True, start_new_session=True)
+    first.stdin.write(question)
+    first.stdin.close()
+    deadline = time.time() + 120
+    while len(list(passes.glob("*.pass"))) < 2:
+        assert time.time() < deadline and first.poll() is None
+        time.sleep(0.01)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    finished = {path: path.stat().st_mtime_ns for path in passes.glob("*.pass")}
+    again = subprocess.run([sys.executable, tmp_path / "driver.py"], input=question, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert len(list(passes.glob("*.pass"))) > len(finished) >= 2
+    assert all(path.stat().st_mtime_ns == at for path, at in finished.items()), "a finished pass was computed again"
+    assert alike(leakscope.audit(files, **OPTIONS).document, json.loads(again.stdout.strip().splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")

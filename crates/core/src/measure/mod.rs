@@ -191,7 +191,7 @@ impl Pass for Measure<'_> {
     fn start(&self) -> Measured {
         let p = self.geometry.fit().w.len();
         Measured {
-            tally: Tally::new(self.series, self.geometry.attribute_count(), p),
+            tally: Tally::new(self.series, self.geometry.fit().n, (self.geometry.attribute_count(), p)),
             whole: SetSums::new(p, true),
             groups: vec![SetSums::new(p, false); self.series.groups()],
             scratch: Scratch::default(),
@@ -223,7 +223,7 @@ impl Pass for Measure<'_> {
 
     fn fits(&self, state: &Measured) -> bool {
         let p = self.geometry.fit().w.len();
-        let like = Tally::new(self.series, self.geometry.attribute_count(), p);
+        let like = Tally::new(self.series, self.geometry.fit().n, (self.geometry.attribute_count(), p));
         state.tally.has_sizes(&like, self.series, self.compared.len())
             && state.whole.has_sizes(p, true)
             && state.groups.len() == self.series.groups()

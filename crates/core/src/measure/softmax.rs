@@ -120,7 +120,7 @@ impl Pass for SoftmaxMeasure<'_> {
             information: vec![0.0; geometry.data_width() + label],
         };
         SoftmaxMeasured {
-            tally: Tally::new(self.series, count, fit.width),
+            tally: Tally::new(self.series, fit.n, (count, fit.width)),
             sums,
             records: SoftmaxRecords::default(),
             plain: SoftmaxRecords::default(),
@@ -171,7 +171,7 @@ impl Pass for SoftmaxMeasure<'_> {
         let (fit, count) = (geometry.fit(), geometry.attribute_count());
         let q = fit.coefficients();
         let label = if geometry.release().label_secret { fit.classes - 1 } else { 0 };
-        let like = Tally::new(self.series, count, fit.width);
+        let like = Tally::new(self.series, fit.n, (count, fit.width));
         state.tally.has_sizes(&like, self.series, self.compared.len())
             && sums.whole.has_sizes(q)
             && sums.groups.len() == self.series.groups()

@@ -99,14 +99,19 @@ struct OfBlock {
 }
 
 impl Tally {
-    /// Nothing yet, of so many attributes and columns.
-    pub(super) fn new(series: Series, attributes: usize, p: usize) -> Self {
+    /// Nothing yet, of so many records in all, attributes and columns.
+    pub(super) fn new(series: Series, records: u64, (attributes, p): (usize, usize)) -> Self {
+        let of_all = Distribution::of_stream(records);
+        let of_series = match series {
+            Series::All => of_all.clone(),
+            Series::Group { .. } | Series::Class | Series::Classes { .. } => Distribution::default(),
+        };
         Self {
-            eta: Distribution::default(),
-            dfil: Distribution::default(),
-            loss: Distribution::default(),
-            gradient_norm: Distribution::default(),
-            by_series: vec![Distribution::default(); series.count()],
+            eta: of_all.clone(),
+            dfil: of_all.clone(),
+            loss: of_all.clone(),
+            gradient_norm: of_all,
+            by_series: vec![of_series; series.count()],
             most: Extremes::new(EXTREMES, true),
             least: Extremes::new(EXTREMES, false),
             sample: Sample::new(SAMPLE),

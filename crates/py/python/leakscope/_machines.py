@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
 import os
+import secrets
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from . import _native
@@ -69,11 +73,75 @@ def of_question(**tables: Data | None) -> _native.Machines | None:
     return machines.native()
 
 
-def ask(question: Callable[..., _R], data: Any, machines: Machines, options: Mapping[str, Any]) -> _R:
-    """Asks a question with its passes computed by machines."""
+def ask(question: Callable[..., _R], data: Any, machines: Machines, options: Mapping[str, Any], resume: Any = None) -> _R:
+    """Asks a question with its passes computed by machines; what is in the folder ``resume`` is not computed again."""
     others = {name: absolute(options[name]) for name in ("test", "score", "shape_from") if name in options}
+    options = {**options, **others}
+    if resume is not None:
+        folder = os.path.abspath(resume)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        machines = replace(machines, compute=_once(machines, folder))
+        if "seed" in inspect.signature(question).parameters and options.get("seed") is None:
+            options["seed"] = _seed(folder)
     with on(machines):
-        return question(absolute(data), **{**options, **others})
+        return question(absolute(data), **options)
+
+
+def _once(machines: Machines, folder: str) -> Compute:
+    """What has passes computed, but for those whose answers are in a folder."""
+
+    def compute(name: str, work: bytes, parts: list[bytes], partitions: list[int] | None) -> Sequence[bytes]:
+        digest = hashlib.sha256()
+        rest = repr((partitions, machines.partitions, sorted(machines.tables.items()))).encode()
+        for piece in (work, *parts, rest):
+            digest.update(len(piece).to_bytes(8, "little") + piece)
+        path = os.path.join(folder, f"{name}-{digest.hexdigest()[:24]}.pass")
+        answers = _answers(path, len(parts))
+        if answers is None:
+            answers = [bytes(answer) for answer in machines.compute(name, work, parts, partitions)]
+            content = b"".join(len(answer).to_bytes(8, "little") + answer for answer in answers)
+            _write(path, hashlib.sha256(content).digest() + content)
+        return answers
+
+    return compute
+
+
+def _answers(path: str, count: int) -> list[bytes] | None:
+    """The answers that a file holds; none where there is no such file, or not all of it."""
+    try:
+        with open(path, "rb") as file:
+            digest, content = file.read(32), file.read()
+    except FileNotFoundError:
+        return None
+    if hashlib.sha256(content).digest() != digest:
+        return None
+    answers, at = [], 0
+    while at < len(content):
+        length = int.from_bytes(content[at:at + 8], "little")
+        answers.append(content[at + 8:at + 8 + length])
+        at += 8 + length
+    return answers if len(answers) == count else None
+
+
+def _write(path: str, content: bytes) -> None:
+    """A file whole or not at all, for its owner alone."""
+    handle, name = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _seed(folder: str) -> int:
+    """The seed of whoever began."""
+    path = os.path.join(folder, "seed")
+    if not os.path.exists(path):
+        _write(path, str(secrets.randbits(53)).encode())
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
 
 
 def absolute(data: Any) -> Any:

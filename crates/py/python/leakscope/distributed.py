@@ -23,7 +23,8 @@ __all__ = ["audit", "balance", "bound", "release", "run_part"]
 Map = Callable[[Callable[[bytes], bytes], Iterable[bytes]], Iterable[bytes]]
 
 
-def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Path | None = None, **options: Any) -> Audit:
+def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Path | None = None, resume: Path | None = None,
+          **options: Any) -> Audit:
     """:func:`leakscope.audit` of files, with ``map`` in the place of threads.
 
     Parameters
@@ -37,6 +38,9 @@ def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Pat
         Folder for the table of records, one Parquet file a part, written by whoever computes it. Without it none is written.
     scores
         The same for the points of ``score``.
+    resume
+        Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes none
+        of them again. It is as sensitive as the data, and may go when the result is there.
     options
         Those of :func:`leakscope.audit`.
 
@@ -52,32 +56,32 @@ def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Pat
     >>> here["records"] == there["records"]
     True
     """
-    return ask(_models.audit, data, _machines(map, folders(records=records, scores=scores)), options)
+    return ask(_models.audit, data, _machines(map, folders(records=records, scores=scores)), options, resume)
 
 
-def balance(data: Any, *, map: Map = map, **options: Any) -> Balance:
-    """:func:`leakscope.balance` of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options those of
+def balance(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Balance:
+    """:func:`leakscope.balance` of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options those of
     :func:`leakscope.balance`."""
-    return ask(_models.balance, data, _machines(map), options)
+    return ask(_models.balance, data, _machines(map), options, resume)
 
 
-def release(data: Any, *, map: Map = map, **options: Any) -> Release:
-    """:func:`leakscope.release` of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options those of
+def release(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Release:
+    """:func:`leakscope.release` of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options those of
     :func:`leakscope.release`.
 
     Noise is drawn here, and the ledger is kept here: whoever computes parts sees neither.
     """
-    return ask(_models.release, data, _machines(map), options)
+    return ask(_models.release, data, _machines(map), options, resume)
 
 
-def bound(data: Any, *, map: Map = map, **options: Any) -> Bound:
-    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads: ``data`` and ``map`` as in :func:`audit`, options
+def bound(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Bound:
+    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options
     those of :func:`leakscope.bound`.
 
     Of linear regression the bounds of every record are computed in parts. The refits of other models read all rows for every
     record, and attacks and they run here.
     """
-    return ask(_privacy.bound, data, _machines(map), options)
+    return ask(_privacy.bound, data, _machines(map), options, resume)
 
 
 def _machines(map: Map, tables: Mapping[str, str] | None = None) -> Machines:

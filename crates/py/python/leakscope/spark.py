@@ -23,7 +23,8 @@ from ._results import Audit, Balance, Bound, Release
 __all__ = ["audit", "balance", "bound", "release"]
 
 
-def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: Path | None = None, **options: Any) -> Audit:
+def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: Path | None = None, resume: Path | None = None,
+          **options: Any) -> Audit:
     """:func:`leakscope.audit` computed by the executors of a Spark cluster: the same numbers to the last digit.
 
     Parameters
@@ -38,32 +39,35 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: 
         DataFrame of Spark over them. Without it none is written.
     scores
         The same for the points of ``score``.
+    resume
+        Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes none
+        of them again. It is as sensitive as the data, and may go when the result is there.
     options
         Those of :func:`leakscope.audit`.
     """
     tables, session = folders(records=records, scores=scores), _session(spark)
-    result = _by_cluster(_models.audit, data, session, tables, options)
+    result = _by_cluster(_models.audit, data, session, tables, options, resume)
     if "records" in tables:
         result.__dict__["records"] = session.read.parquet(tables["records"])
     return result
 
 
-def balance(data: Any, *, spark: Any = None, **options: Any) -> Balance:
-    """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data`` and ``spark`` as for :func:`audit`."""
-    result: Balance = _by_cluster(_models.balance, data, _session(spark), {}, options)
+def balance(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Balance:
+    """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data``, ``spark`` and ``resume`` as for :func:`audit`."""
+    result: Balance = _by_cluster(_models.balance, data, _session(spark), {}, options, resume)
     return result
 
 
-def release(data: Any, *, spark: Any = None, **options: Any) -> Release:
+def release(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the executors of a Spark cluster; noise and ledger stay here."""
-    result: Release = _by_cluster(_models.release, data, _session(spark), {}, options)
+    result: Release = _by_cluster(_models.release, data, _session(spark), {}, options, resume)
     return result
 
 
-def bound(data: Any, *, spark: Any = None, **options: Any) -> Bound:
+def bound(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the executors of a Spark cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""
-    result: Bound = _by_cluster(_privacy.bound, data, _session(spark), {}, options)
+    result: Bound = _by_cluster(_privacy.bound, data, _session(spark), {}, options, resume)
     return result
 
 
@@ -78,12 +82,13 @@ def _session(spark: Any) -> Any:
     return session
 
 
-def _by_cluster(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+def _by_cluster(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any],
+                resume: Path | None) -> Any:
     if hasattr(data, "mapInArrow"):
-        return _of_frame(question, data, session, tables, options)
+        return _of_frame(question, data, session, tables, options, resume)
     compute = _by_context if _has_context(session) else _by_frames
     machines = Machines(lambda name, work, parts, partitions: compute(session, work, parts, tables), tables)
-    return ask(question, data, machines, options)
+    return ask(question, data, machines, options, resume)
 
 
 def _has_context(session: Any) -> bool:
@@ -127,7 +132,8 @@ def _collected(frame: Any, function: Any) -> dict[int, bytes]:
     return {row["at"]: bytes(row["answer"]) for row in rows}
 
 
-def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any]) -> Any:
+def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str], options: Mapping[str, Any],
+              resume: Path | None) -> Any:
     """A question about a DataFrame: its partitions are persisted, and read as Arrow in every pass."""
     held, folders = data.persist(), dict(tables)
     try:
@@ -159,7 +165,7 @@ def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str],
             return [answers[at] for at in read]
 
         plain = {**({"tell_budget": 0} if question is _models.audit else {}), **options}
-        return ask(question, Schema(schema), Machines(compute, tables, partitions), plain)
+        return ask(question, Schema(schema), Machines(compute, tables, partitions), plain, resume)
     finally:
         held.unpersist()
 
