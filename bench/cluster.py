@@ -6,8 +6,8 @@
 
 Needs the package (a wheel of a release build), numpy and pyarrow; `engines` also dask[distributed] and pyspark with Java, and
 leaves out what is not there. One million rows are written; larger tables are that file under many names, each read anew, so that
-100 million rows need 400 MB of disk. What starts processes is constant, so CPU seconds are the slope between the smallest and the
-largest table.
+100 million rows need 400 MB of disk. What starts processes is constant, so CPU seconds are the slope between two tables, over
+the passes that each of them takes.
 """
 
 from __future__ import annotations
@@ -144,17 +144,17 @@ def flat(path: pathlib.Path, millions: list[int]) -> None:
 
 def engines(path: pathlib.Path, millions: list[int]) -> None:
     small, large = min(millions), max(millions)
-    counted = measured("passes", named(path, 1))
-    passes = counted["passes"] if counted else 1
-    print(f"CPU seconds per million rows × {COLUMNS} columns, from {small} and {large} million; an audit has {passes} passes")
-    print(f"{'':<34} {'start':>7} {'per million':>12} {'and pass':>9}")
+    numbers = [int(counted["passes"]) if (counted := measured("passes", named(path, count))) else 1 for count in (small, large)]
+    print(f"CPU seconds per million rows × {COLUMNS} columns, from {small} and {large} million; an audit has {numbers[0]} and {numbers[1]} passes")
+    print(f"{'':<34} {'start':>7} {'per million and pass':>21}")
     for subject, name in (("threads", "threads"), ("dask", "Dask, tasks that read files"), ("spark", "Spark, tasks that read files"),
                        ("spark-frame", "Spark, a DataFrame"), ("spark-ml", "Spark ML LinearRegression, one fit")):
         few, many = measured(subject, named(path, small)), measured(subject, named(path, large))
         if few and many:
-            slope = (many["cpu"] - few["cpu"]) / (large - small)
-            each = f"{slope / passes:>9.2f}" if subject != "spark-ml" else ""
-            print(f"{name:<34} {few['cpu'] - small * slope:>7.1f} {slope:>12.2f} {each}")
+            # what is read: a pass more over the larger table is work, and no start
+            less, more = (count * (1 if subject == "spark-ml" else passes) for count, passes in zip((small, large), numbers))
+            slope = (many["cpu"] - few["cpu"]) / (more - less)
+            print(f"{name:<34} {few['cpu'] - less * slope:>7.1f} {slope:>21.2f}")
 
 
 def main() -> None:

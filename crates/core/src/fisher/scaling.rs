@@ -41,6 +41,8 @@ pub struct Counted {
     offset: Vec<f64>,
     /// `H⁻²`.
     inverse_squared: Vec<f64>,
+    /// Its diagonal: `‖H⁻¹e_j‖²`.
+    squares: Vec<f64>,
     /// `‖H⁻¹P‖`.
     largest: f64,
     /// The directions of each attribute.
@@ -138,9 +140,18 @@ impl Counted {
         let slope = (0..d).map(|j| if units.is_own(j) { 2.0 * l2 * model.fit.w[j] } else { 0.0 }).collect();
         let mut inverse_squared = vec![0.0; p * p];
         matmul_parallel(&geometry.adjoint, &geometry.inverse, (p, p, p), &mut inverse_squared);
+        let squares = (0..p).map(|j| inverse_squared[j * p + j]).collect();
         let largest = geometry.g.first().copied().unwrap_or(0.0).sqrt();
         let offset = (0..d).map(|j| units.offset(j)).collect();
-        Ok(Self { geometry, slope, offset, inverse_squared, largest, attributes: attributes.to_vec() })
+        Ok(Self {
+            geometry,
+            slope,
+            offset,
+            inverse_squared,
+            squares,
+            largest,
+            attributes: attributes.to_vec(),
+        })
     }
 
     /// Counted leakage of every record of a block in public units.
@@ -158,19 +169,25 @@ impl Counted {
         matmul(&h, &self.geometry.inverse, (n, p, p), &mut overlaps);
         out.eta.clear();
         out.dfil.clear();
-        out.attribute_eta.clear();
+        out.attribute_eta.resize(n * self.attributes.len(), 0.0);
         let moves: Vec<Moves> = self.attributes.iter().map(|attribute| self.moves(attribute)).collect();
+        let mut columns = vec![0.0; self.slope.len()];
         for i in 0..n {
             let record = self.record(block, &out.plain, (&h, &overlaps), i);
-            let columns: Vec<f64> = (0..self.slope.len()).map(|j| self.column_norm(&record, j)).collect();
+            self.column_norms(&record, &mut columns);
             self.whole(&record, &columns, depth, i, out)?;
             self.attributes_of(&record, &columns, (&moves, i), out)?;
         }
         (out.h, out.overlaps) = (h, overlaps);
-        match out.eta.iter().chain(&out.dfil).chain(&out.attribute_eta).find(|v| !v.is_finite()) {
-            Some(&value) => Err(Error::Overflow { value }),
-            None => Ok(()),
+        for values in [&out.eta, &out.dfil, &out.attribute_eta] {
+            // All of them first: a search that may stop early looks at one at a time.
+            if !values.iter().fold(true, |all, v| all & v.is_finite())
+                && let Some(&value) = values.iter().find(|v| !v.is_finite())
+            {
+                return Err(Error::Overflow { value });
+            }
         }
+        Ok(())
     }
 
     /// What the scaling does to an attribute: it follows from the model alone, and looking for it takes as long as a record does.
@@ -209,18 +226,36 @@ impl Counted {
         }
     }
 
-    /// `‖H⁻¹Be_j‖`: its square multiplied out, or, where little is left of the parts, summed term by term, so that nothing
-    /// cancels that need not.
-    fn column_norm(&self, record: &Record<'_>, j: usize) -> f64 {
+    /// `‖H⁻¹Be_j‖` of every data column: its square multiplied out, or, where little is left of the parts, summed term by
+    /// term, so that nothing cancels that need not.
+    fn column_norms(&self, record: &Record<'_>, out: &mut [f64]) {
         let p = record.x.len();
-        let (along_x, along_j) = (record.curvature * self.geometry.fit.w[j], record.diagonal[j]);
-        let parts = along_x.powi(2) * record.square + along_j.powi(2) * self.inverse_squared[j * p + j];
-        let square = parts + 2.0 * along_x * along_j * record.overlaps[j];
-        if square > LEFT * parts {
-            return square.sqrt();
+        let mut cancels = false;
+        let columns =
+            record.diagonal.iter().zip(&self.geometry.fit.w).zip(&self.squares).zip(record.overlaps);
+        // Without a branch or a call, so that several columns are computed at once.
+        for (norm, (((along_j, w), square), overlap)) in out.iter_mut().zip(columns) {
+            let along_x = record.curvature * w;
+            let parts = along_x * along_x * record.square + along_j * along_j * square;
+            let sum = parts + 2.0 * along_x * along_j * overlap;
+            let keeps = sum > LEFT * parts;
+            cancels |= !keeps;
+            *norm = if keeps { sum.sqrt() } else { f64::NAN };
         }
-        let row = &self.geometry.adjoint[j * p..(j + 1) * p];
-        record.h.iter().zip(row).map(|(h, b)| (along_x * h + along_j * b).powi(2)).sum::<f64>().sqrt()
+        if !cancels {
+            return;
+        }
+        for (j, norm) in out.iter_mut().enumerate().filter(|(_, norm)| norm.is_nan()) {
+            let (along_x, along_j) = (record.curvature * self.geometry.fit.w[j], record.diagonal[j]);
+            let row = &self.geometry.adjoint[j * p..(j + 1) * p];
+            *norm = record
+                .h
+                .iter()
+                .zip(row)
+                .map(|(h, b)| (along_x * h + along_j * b).powi(2))
+                .sum::<f64>()
+                .sqrt();
+        }
     }
 
     fn whole(
@@ -248,11 +283,11 @@ impl Counted {
 
     /// At least `‖H⁻¹D‖`: the smaller of its Frobenius norm and `‖H⁻¹P‖ max |D_jj|`.
     fn scaling_norm(&self, record: &Record<'_>) -> f64 {
-        let p = record.x.len();
         let (mut frobenius, mut most) = (0.0, 0.0_f64);
-        for (j, (slope, o)) in self.slope.iter().zip(&self.offset).enumerate() {
-            let d = slope * (record.x[j] - o);
-            frobenius += d * d * self.inverse_squared[j * p + j];
+        let columns = self.slope.iter().zip(&self.offset).zip(record.x).zip(&self.squares);
+        for (((slope, offset), x), square) in columns {
+            let d = slope * (x - offset);
+            frobenius += d * d * square;
             most = most.max(d.abs());
         }
         f64::sqrt(frobenius).min(self.largest * most)
@@ -305,14 +340,16 @@ impl Counted {
     ) -> Result<()> {
         let (gain, p, d) = (self.geometry.gain, record.x.len(), columns.len());
         let count = self.attributes.len();
-        for (k, (attribute, moves)) in self.attributes.iter().zip(moves).enumerate() {
+        let plain = &out.plain.attribute_eta[i * count..(i + 1) * count];
+        let etas = &mut out.attribute_eta[i * count..(i + 1) * count];
+        for (((attribute, moves), plain), eta) in self.attributes.iter().zip(moves).zip(plain).zip(etas) {
             match moves {
                 Moves::Not => {
-                    out.attribute_eta.push(out.plain.attribute_eta[i * count + k]);
+                    *eta = *plain;
                     continue;
                 }
                 Moves::Column(j) => {
-                    out.attribute_eta.push(gain * columns[*j]);
+                    *eta = gain * columns[*j];
                     continue;
                 }
                 Moves::Directions => {}
@@ -332,7 +369,7 @@ impl Counted {
             for (ij, g) in gram.iter_mut().enumerate() {
                 *g = dot(&jacobian[ij / m * p..][..p], &jacobian[ij % m * p..][..p]);
             }
-            out.attribute_eta.push(gain * largest_eigenvalue(&gram, m)?.sqrt());
+            *eta = gain * largest_eigenvalue(&gram, m)?.sqrt();
         }
         Ok(())
     }

@@ -11,16 +11,10 @@ computed again by Dask, and come to the same bytes. A DataFrame of Dask, whose r
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import functools
-import os
-import platform
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from . import _models, _privacy
+from . import _memory, _models, _privacy
 from ._machines import Machines, Schema, ask, counted, folders, run_part, run_partition
 from ._native import DataError, OptionError
 from ._requests import Path
@@ -134,52 +128,13 @@ def _carried(work: bytes) -> bytes:
 
 
 def _part(work: bytes, part: bytes, tables: Mapping[str, str]) -> bytes:
-    with _memory_is_kept():
+    with _memory.kept():
         return run_part(work, part, tables)
 
 
 def _partition(work: bytes, part: bytes, rows: Any, tables: Mapping[str, str]) -> bytes:
-    with _memory_is_kept():
+    with _memory.kept():
         return run_partition(work, part, rows, tables)
-
-
-#: parts that run in this process now
-_running = 0
-_counting = threading.Lock()
-
-
-@contextlib.contextmanager
-def _memory_is_kept() -> Iterator[None]:
-    """Lets glibc keep freed memory while parts are computed. Dask starts its workers with MALLOC_TRIM_THRESHOLD_ at 64 KiB, so that every
-    block of rows would come from the system and go back to it, page by page: that doubled the processor's time of a pass. Afterwards
-    all is as the worker wants it."""
-    global _running
-    before = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    settings = _mallopt() if before.isdigit() else None
-    if settings is None:
-        yield
-        return
-    trim, mapped = -1, -3
-    with _counting:
-        _running += 1
-        settings(trim, 64 << 20)
-        settings(mapped, 32 << 20)
-    try:
-        yield
-    finally:
-        with _counting:
-            _running -= 1
-            if _running == 0:
-                settings(mapped, int(os.environ.get("MALLOC_MMAP_THRESHOLD_", "131072")))
-                settings(trim, int(before))
-
-
-@functools.cache
-def _mallopt() -> Any:
-    """glibc's function that sets thresholds of its allocator; none elsewhere."""
-    if platform.libc_ver()[0] != "glibc":
-        return None
-    return getattr(ctypes.CDLL(None), "mallopt", None)
 
 
 def _arrow(frame: Any) -> Any:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import _models, _privacy
-from ._machines import Machines, Schema, ask, counted, folders, run_part, run_partition
+from . import _machines, _memory, _models, _privacy
+from ._machines import Machines, Schema, ask, counted, folders
 from ._native import OptionError
 from ._requests import Path
 from ._results import Audit, Balance, Bound, Release
@@ -101,7 +101,7 @@ def _by_context(session: Any, work: bytes, parts: list[bytes], tables: Mapping[s
     shared = context.broadcast(work)
     try:
         rows = context.parallelize(list(enumerate(parts)), len(parts))
-        answers = dict(rows.map(lambda row: (row[0], run_part(shared.value, row[1], folders))).collect())
+        answers = dict(rows.map(lambda row: (row[0], _part(shared.value, row[1], folders))).collect())
     finally:
         shared.destroy()
     return [bytes(answers[at]) for at in range(len(parts))]
@@ -113,12 +113,24 @@ def _by_frames(session: Any, work: bytes, parts: list[bytes], tables: Mapping[st
     def answered(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             rows = batch.to_pydict()
-            yield from (_answer(at, run_part(work, bytes(part), folders)) for at, part in zip(rows["at"], rows["part"]))
+            yield from (_answer(at, _part(work, bytes(part), folders)) for at, part in zip(rows["at"], rows["part"]))
 
     rows = [(at, bytearray(part)) for at, part in enumerate(parts)]
     frame = session.createDataFrame(rows, "at long, part binary").repartition(len(parts), "at")
     answers = _collected(frame, answered)
     return [answers[at] for at in range(len(parts))]
+
+
+def _part(work: bytes, part: bytes, tables: Mapping[str, str]) -> bytes:
+    """A part of files, in a worker of Spark's."""
+    _memory.keep()
+    return _machines.run_part(work, part, tables)
+
+
+def _rows(work: bytes, part: bytes, rows: Any, tables: Mapping[str, str]) -> bytes:
+    """A partition's rows, in a worker of Spark's."""
+    _memory.keep()
+    return _machines.run_partition(work, part, rows, tables)
 
 
 def _answer(at: int, answer: bytes) -> Any:
@@ -155,7 +167,7 @@ def _of_frame(question: Any, data: Any, session: Any, tables: Mapping[str, str],
             def answered(batches: Iterator[Any]) -> Iterator[Any]:
                 at, rows = _partition(batches)
                 if rows is not None:
-                    yield _answer(at, run_partition(work, sent[at], rows, folders))
+                    yield _answer(at, _rows(work, sent[at], rows, folders))
 
             answers = _collected(held, answered)
             missing = [at for at in read if at not in answers]
