@@ -21,6 +21,7 @@ import pytest
 import leakscope
 import leakscope.distributed
 from conftest import timeless
+from hdfs import Hdfs
 from leakscope import _machines
 from s3 import Store
 
@@ -475,9 +476,66 @@ def test_an_object_that_changes_or_vanishes_between_passes_is_named(store, tmp_p
 def test_names_in_a_store_that_lead_nowhere_are_refused(store, tmp_path):
     names = stored(store, table(tmp_path))
     for name, words in (("s3://bucket/none.parquet", "none.parquet"), ("s3://bucket/", "one object"), ("s3://bucket", "one object"),
-                        ("gs://bucket/t.csv", "gs://.*mount"), ("hdfs://node/t.csv", "hdfs://.*mount")):
+                        ("gs://bucket/t.csv", "gs://.*mount"), ("hdfs://node/t.csv", "webhdfs://node:9870.*mount")):
         with pytest.raises(leakscope.DataError, match=words):
             leakscope.audit([names[0], name], **OPTIONS)
+
+
+@pytest.fixture
+def hdfs(store):
+    served, user = Hdfs(), os.environ.get("HADOOP_USER_NAME")
+    os.environ["HADOOP_USER_NAME"] = "anna b"
+    yield served
+    served.close()
+    os.environ.pop("HADOOP_USER_NAME")
+    if user is not None:
+        os.environ["HADOOP_USER_NAME"] = user
+
+
+def in_hdfs(hdfs, files):
+    """Puts files into a folder of HDFS whose name has to be quoted, and gives their names there."""
+    for file in files:
+        hdfs.put(f"/folder of ü/{file.name}", file.read_bytes())
+    return [f"webhdfs://{hdfs.name}/folder of ü/{file.name}" for file in files]
+
+
+@pytest.mark.parametrize("written", ["parquet", "csv"])
+def test_hdfs_gives_the_digits_of_files(hdfs, tmp_path, written):
+    files = table(tmp_path) if written == "parquet" else as_csv(table(tmp_path, files=2), tmp_path)
+    names = in_hdfs(hdfs, files)
+    hdfs.busy = 2  # and is asked again
+    here = leakscope.audit(files, **OPTIONS)
+    assert same_but_files(here, leakscope.audit(names, **OPTIONS))
+    opened = [query for _, query in hdfs.asked if query["op"] == "OPEN"]
+    assert opened and all(int(query["length"]) > 0 for query in opened) and {query["user.name"] for _, query in hdfs.asked} == {"anna b"}
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        assert same_but_files(here, leakscope.distributed.audit(names, map=pool.map, records=tmp_path / "records", **OPTIONS))
+
+
+def test_a_file_of_hdfs_that_changes_or_vanishes_between_passes_is_named(hdfs, tmp_path):
+    files = table(tmp_path)
+    for change in (lambda path: hdfs.put(path, hdfs.files[path]), hdfs.files.pop):
+        names, calls = in_hdfs(hdfs, files), []
+
+        def changing(function, parts):
+            calls.append(1)
+            if len(calls) == 3:
+                change("/folder of ü/part1.parquet")
+            return [function(part) for part in parts]
+
+        with pytest.raises(leakscope.DataError, match="part 4 .*part1.parquet"):
+            leakscope.distributed.audit(names, map=changing, **OPTIONS)
+
+
+def test_names_in_hdfs_that_lead_nowhere_are_refused(hdfs, tmp_path):
+    names = in_hdfs(hdfs, table(tmp_path))
+    for name, words in ((f"webhdfs://{hdfs.name}/none.csv", "File does not exist: /none.csv"), (f"webhdfs://{hdfs.name}/folder of ü", "folder"),
+                        ("webhdfs://no host:1/t.csv", "names no server"), (f"webhdfs://{hdfs.name}", "one object")):
+        with pytest.raises(leakscope.DataError, match=words):
+            leakscope.audit([names[0], name], **OPTIONS)
+    hdfs.busy = 1000
+    with pytest.raises(leakscope.DataError, match=r"part0\.parquet.*503"):
+        leakscope.audit(names, **OPTIONS)
 
 
 def test_dask_reads_a_store(cluster, store, tmp_path):

@@ -2,6 +2,8 @@
 //! and nothing else knows the difference.
 
 #[cfg(feature = "object-store")]
+mod hdfs;
+#[cfg(feature = "object-store")]
 mod object;
 
 use crate::{Error, Result};
@@ -44,7 +46,7 @@ impl Stored {
         match scheme_of(path) {
             None => Ok(Self::Disk(path.into())),
             #[cfg(feature = "object-store")]
-            Some("s3" | "s3a" | "http" | "https") => {
+            Some("s3" | "s3a" | "http" | "https" | "webhdfs" | "swebhdfs") => {
                 object::Object::find(path).map(|object| Self::Object(object.into()))
             }
             Some(scheme) => Err(Error::NoStore {
@@ -246,7 +248,10 @@ mod tests {
             assert!(!is_remote(Path::new(name)), "{name}");
         }
         let error = Stored::find(Path::new("hdfs://node/t.csv")).unwrap_err().to_string();
-        assert!(error.contains("hdfs://node/t.csv") && error.contains("mount"), "{error}");
+        assert!(
+            error.contains("hdfs://node/t.csv") && error.contains("webhdfs://node:9870/t.csv"),
+            "{error}"
+        );
     }
 
     #[cfg(not(feature = "object-store"))]

@@ -14,12 +14,16 @@ pub(super) fn no_store(scheme: &str, possible: bool) -> String {
     const MOUNT: &str =
         "mount it as a folder that all machines see, or let the engine read it into a DataFrame";
     match (scheme, possible) {
-        ("s3" | "s3a" | "http" | "https", true) => format!(
-            "this build reads files of the file system alone. Build Leakscope with `--features object-store` for s3:// and \
-             http(s)://, or {MOUNT}"
+        ("s3" | "s3a" | "http" | "https" | "webhdfs" | "swebhdfs", true) => format!(
+            "this build reads files of the file system alone. Build Leakscope with `--features object-store` for s3://, \
+             http(s):// and webhdfs://, or {MOUNT}"
+        ),
+        ("hdfs", _) => format!(
+            "hdfs:// is the protocol of Hadoop's own programs. Name the file by the web address of the name node, such as \
+             webhdfs://node:9870/t.csv (swebhdfs:// with TLS; needs the feature `object-store`), or {MOUNT}"
         ),
         _ => format!(
-            "{scheme}:// is not read, only files and, with the feature `object-store`, s3:// and http(s)://: {MOUNT}"
+            "{scheme}:// is not read, only files and, with the feature `object-store`, s3://, http(s):// and webhdfs://: {MOUNT}"
         ),
     }
 }

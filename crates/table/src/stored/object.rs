@@ -1,11 +1,12 @@
-//! An object of S3 or of a web server, read by requests for ranges.
+//! An object of S3, of a web server or of HDFS, read by requests for ranges.
 
+use super::hdfs::Hdfs;
 use crate::{Error, Result};
 use bytes::{Buf, Bytes};
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Key;
-use object_store::{ClientOptions, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{ClientOptions, GetOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, ErrorKind, Read};
@@ -18,10 +19,22 @@ use tokio::runtime::Runtime;
 #[derive(Debug)]
 pub(crate) struct Object {
     path: PathBuf,
-    store: Arc<dyn ObjectStore>,
-    key: Key,
-    bytes: u64,
-    tag: Option<String>,
+    keeper: Keeper,
+    version: Version,
+}
+
+/// Who has the object.
+#[derive(Debug)]
+enum Keeper {
+    Store(Arc<dyn ObjectStore>, Key),
+    Hdfs(Hdfs),
+}
+
+/// What tells one version of an object from another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) bytes: u64,
+    pub(super) tag: Option<String>,
 }
 
 /// Bytes of the first request of a reader that may be left soon, and of the largest.
@@ -46,15 +59,21 @@ impl Object {
                 "a question mark is no part of a file's name here: what follows it would be lost",
             ));
         }
-        let key = match scheme.starts_with("http") {
-            true => Key::from_url_path(key),
-            false => Key::parse(key),
+        let keeper = match scheme {
+            "webhdfs" | "swebhdfs" => {
+                Keeper::Hdfs(Hdfs::new(host, key, scheme == "swebhdfs").map_err(failed)?)
+            }
+            _ => {
+                let key = match scheme.starts_with("http") {
+                    true => Key::from_url_path(key),
+                    false => Key::parse(key),
+                };
+                let key = key.map_err(|e| refused(&e.to_string()))?;
+                Keeper::Store(store(scheme, host).map_err(|e| failed(e.into()))?, key)
+            }
         };
-        let key = key.map_err(|e| refused(&e.to_string()))?;
-        let store = store(scheme, host).map_err(|e| failed(e.into()))?;
-        let ObjectMeta { size, e_tag, .. } =
-            wait(store.head(&key)).and_then(|found| found.map_err(io::Error::from)).map_err(failed)?;
-        Ok(Self { path: path.into(), store, key, bytes: size, tag: e_tag })
+        let version = keeper.version().map_err(failed)?;
+        Ok(Self { path: path.into(), keeper, version })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,11 +81,11 @@ impl Object {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.version.bytes
     }
 
     pub(super) fn tag(&self) -> Option<&str> {
-        self.tag.as_deref()
+        self.version.tag.as_deref()
     }
 
     /// One request.
@@ -74,21 +93,41 @@ impl Object {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        if range.end > self.bytes {
+        if range.end > self.version.bytes {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let length = range.end - range.start;
-        let options = GetOptions::new().with_range(Some(range));
-        let (meta, bytes) = wait(async {
-            let answer = self.store.get_opts(&self.key, options).await?;
-            let meta = answer.meta.clone();
-            Ok::<_, object_store::Error>((meta, answer.bytes().await?))
-        })??;
-        // Every answer says of which version it is.
-        if meta.e_tag != self.tag || meta.size != self.bytes || bytes.len() as u64 != length {
+        let (version, bytes) = self.keeper.range(range)?;
+        if version != self.version || bytes.len() as u64 != length {
             return Err(ErrorKind::StaleNetworkFileHandle.into());
         }
         Ok(bytes)
+    }
+}
+
+impl Keeper {
+    /// The version that is there now.
+    fn version(&self) -> io::Result<Version> {
+        match self {
+            Self::Store(store, key) => {
+                let meta = wait(store.head(key))??;
+                Ok(Version { bytes: meta.size, tag: meta.e_tag })
+            }
+            Self::Hdfs(file) => file.version(),
+        }
+    }
+
+    /// The bytes of a range, and the version that they are of.
+    fn range(&self, range: Range<u64>) -> io::Result<(Version, Bytes)> {
+        match self {
+            Self::Store(store, key) => wait(async {
+                let answer = store.get_opts(key, GetOptions::new().with_range(Some(range))).await?;
+                let version = Version { bytes: answer.meta.size, tag: answer.meta.e_tag.clone() };
+                Ok::<_, object_store::Error>((version, answer.bytes().await?))
+            })?
+            .map_err(io::Error::from),
+            Self::Hdfs(file) => file.range(range),
+        }
     }
 }
 
@@ -121,7 +160,7 @@ fn store(scheme: &str, host: &str) -> object_store::Result<Arc<dyn ObjectStore>>
 }
 
 /// Waits for an answer of a store.
-fn wait<T>(answer: impl Future<Output = T>) -> io::Result<T> {
+pub(super) fn wait<T>(answer: impl Future<Output = T>) -> io::Result<T> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let start = || {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -151,7 +190,7 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn new(object: &Arc<Object>, start: u64, end: Option<u64>) -> Self {
         let next = if end.is_some() { MOST } else { FIRST };
-        let end = end.unwrap_or(object.bytes).min(object.bytes);
+        let end = end.unwrap_or(object.bytes()).min(object.bytes());
         Self { object: Arc::clone(object), at: start, end, next, held: Bytes::new() }
     }
 }
@@ -184,7 +223,7 @@ impl Held {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.object.bytes
+        self.object.bytes()
     }
 
     pub(super) fn range(&self, range: Range<u64>) -> io::Result<Bytes> {
