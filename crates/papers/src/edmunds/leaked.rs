@@ -109,14 +109,15 @@ impl Leaked {
             let runs = self.over.map(|(n, deviations)| (n, deviations[k]));
             let spread = runs.map(|(n, d)| spread_of_runs(n, (self.root[k], d))).unwrap_or_default();
             let why = format!(
-                "printed as dFIL, and its square root: printed over ours is {} so, and {} for dFIL itself ({}). {spread} {size}",
+                "printed as dFIL, and its square root: printed over ours is {} so, and {} for dFIL itself ({}).",
                 format::number(printed / self.root[k]),
                 format::number(printed / self.dfil[k]),
                 format::number(self.dfil[k])
             );
+            let sentences: Vec<&str> = [&why, &spread, size].into_iter().filter(|s| !s.is_empty()).collect();
             let reach = runs.and_then(|(n, d)| reach(n, d)).unwrap_or(0.0);
             Row::within(format!("{name}: {} √dFIL", COLUMNS[k]), (printed, 4), sd.max(reach), self.root[k])
-                .because(why.trim_end())
+                .because(sentences.join(" "))
         };
         (0..COLUMNS.len()).map(one).collect()
     }

@@ -72,14 +72,20 @@ impl Scale {
     /// At most about `most` ticks inside the domain, with their labels.
     pub(crate) fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         match *self {
-            Self::Linear { domain: [a, b], .. } => {
-                let step = nice_step(b - a, most);
-                let (first, last) = ((a / step - 1e-9).ceil() as i64, (b / step + 1e-9).floor() as i64);
-                (first..=last).map(|k| (k as f64 * step, tick_label(k as f64 * step, step))).collect()
+            Self::Linear { domain: [a, b], .. } => linear_ticks(a, b, most),
+            Self::Log { domain: [a, b], .. } => {
+                let ticks = log_ticks(a, b, most);
+                // Within half a decade there may be no power of ten, nor twice or five times one.
+                if ticks.len() < 2 { linear_ticks(a, b, most) } else { ticks }
             }
-            Self::Log { domain: [a, b], .. } => log_ticks(a, b, most),
         }
     }
+}
+
+fn linear_ticks(a: f64, b: f64, most: usize) -> Vec<(f64, String)> {
+    let step = nice_step(b - a, most);
+    let (first, last) = ((a / step - 1e-9).ceil() as i64, (b / step + 1e-9).floor() as i64);
+    (first..=last).map(|k| (k as f64 * step, tick_label(k as f64 * step, step))).collect()
 }
 
 /// The smallest of 1, 2, 2.5, 5 times a power of ten that cuts `span` into at most `most` parts.
@@ -318,6 +324,7 @@ mod tests {
             |a, b| Scale::log([a, b], [0.0, 1.0]).ticks(6).into_iter().map(|t| t.1).collect::<Vec<_>>();
         assert_eq!(labels(1e-4, 0.1), ["0.0001", "0.001", "0.01", "0.1"]);
         assert_eq!(labels(0.5, 5.0), ["0.5", "1", "2", "5"]);
+        assert_eq!(labels(0.0531, 0.0753), ["0.055", "0.060", "0.065", "0.070", "0.075"]);
         assert_eq!(labels(1.0, 1e12), ["1", "100", "10⁴", "10⁶", "10⁸", "10¹⁰", "10¹²"]);
         assert_eq!(Scale::log([1.0, 100.0], [0.0, 10.0]).at(10.0), 5.0);
     }
