@@ -418,3 +418,28 @@ fn columns_of_huge_and_tiny_scale_and_repeated_rows_are_counted_all_the_same() {
         assert!((actual.eta[i] / truth - 1.0).abs() < 1e-5, "{i}: {} {truth}", actual.eta[i]);
     }
 }
+
+/// What a record tells of the difference of two equal columns only the penalty holds back: no less than that is its η, however
+/// many columns are between them.
+#[test]
+fn two_equal_columns_of_many_are_counted_however_far_apart_they_are() {
+    for between in [2, 50, 101] {
+        let d = 2 + between + 4;
+        let mut table = Raw::draw(3, Family::Linear, (2 * d, d), 1e-3, false, false);
+        for i in 0..table.n() {
+            table.x[i * d + 2 + between] = table.x[i * d + 2];
+        }
+        let (units, model, encoded) = (table.units(), table.model(None), table.encoded());
+        let block = block_of(&units.rows(&encoded));
+        let mut basis = vec![0.0; d + 1];
+        (basis[2], basis[2 + between]) = (std::f64::consts::FRAC_1_SQRT_2, -std::f64::consts::FRAC_1_SQRT_2);
+        let difference = Directions { basis, count: 1 };
+        let release = Release { sigma: 1.0, releases: 1, label_secret: true };
+        let counted = Counted::new(&model, &units, &[difference], release).unwrap();
+        let mut actual = CountedRecords::default();
+        counted.records(&block, Depth::Exact, &mut actual).unwrap();
+        for (i, (whole, part)) in actual.eta.iter().zip(&actual.attribute_eta).enumerate() {
+            assert!(*whole >= part * (1.0 - 1e-9), "{between} between, record {i}: {whole} of {part}");
+        }
+    }
+}

@@ -77,6 +77,8 @@ pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
 
 /// How the columns of a request become rows of numbers.
 pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOptions {
+    // Who gives the bounds of a target says that it is a number: otherwise a record with a third value would show in what is published.
+    let two_class_coded = request.two_class_coded && !request.public.has_bounds(request.roles.target.trim());
     EncodeOptions {
         one_hot: request.one_hot,
         scale: request.scale,
@@ -84,7 +86,7 @@ pub(crate) fn encode_options(request: &Request, seed: Option<u64>) -> EncodeOpti
         missing: request.missing,
         intercept: request.intercept,
         target: match request.family {
-            ModelKind::Linear => TargetKind::Number { two_class_as_plus_minus_one: request.two_class_coded },
+            ModelKind::Linear => TargetKind::Number { two_class_as_plus_minus_one: two_class_coded },
             ModelKind::Huber(_) => TargetKind::Number { two_class_as_plus_minus_one: false },
             ModelKind::Logistic | ModelKind::SquaredHinge => TargetKind::TwoClass01,
             ModelKind::Poisson | ModelKind::Tweedie(_) => TargetKind::Count,

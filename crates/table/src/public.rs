@@ -53,6 +53,13 @@ pub(crate) const NO_FACTS: Facts = Facts {
 };
 
 impl Public {
+    /// Whether somebody gave bounds of a column, which is then a number however few values it has; those of a draft were read off the data.
+    pub fn has_bounds(&self, column: &str) -> bool {
+        let schema = self.schema.as_ref().filter(|s| !s.draft);
+        self.bounds.iter().any(|(name, _)| name.trim() == column)
+            || schema.and_then(|s| s.column(column)).is_some_and(|c| c.bounds.is_some())
+    }
+
     /// Matches everything with a table: facts by column, and the roles that follow from the schema.
     pub(crate) fn matched(&self, table: &Table, roles: &Roles) -> Result<(Roles, Vec<Facts>)> {
         let mut roles = roles.clone();

@@ -204,3 +204,25 @@ fn neighbouring_data_publish_the_same_but_for_noise() {
         }
     }
 }
+
+/// A target with bounds is a number: that two values are all that it has would show, and that one record has a third.
+#[test]
+fn a_target_with_bounds_of_which_one_record_has_a_third_value_publishes_the_same_facts() {
+    let place = Place::new();
+    let people = People::draw(5, 60);
+    let publish = |which: &str, third: bool| {
+        let mut table = people.clone();
+        table.outcome.iter_mut().enumerate().for_each(|(i, y)| *y = 2.0 + (i % 2) as f64);
+        table.outcome[7] = if third { 2.5 } else { 3.0 };
+        place.write(&format!("{which}.csv"), &table.csv(false));
+        place.release(&format!("{which}.csv --target y --l2 0.1 --sigma 1 --bounds y=-10..10 --out {which}"));
+        let mut statement = place.statement(&format!("{which}/release-1/release.json"));
+        statement.created.clear();
+        for precision in statement.precision.values_mut() {
+            (precision.low, precision.high, precision.p_value) = (0.0, 0.0, 0.0);
+        }
+        statement.coefficients.values_mut().for_each(|c| *c = 0.0);
+        statement
+    };
+    assert_eq!(publish("two", false), publish("three", true));
+}

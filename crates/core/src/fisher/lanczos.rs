@@ -6,7 +6,7 @@
 //! lies between them.
 
 use crate::Result;
-use crate::linalg::{largest_eigenvalue, norm};
+use crate::linalg::{largest_eigenvalue, norm, scattered};
 use crate::vector::dispatch;
 use pulp::{Simd, WithSimd};
 
@@ -47,9 +47,7 @@ impl Lanczos {
         let column = &a[widest * stride..][..m];
         let bend = 0.05 * norm(column) / (m as f64).sqrt();
         self.now.clear();
-        self.now.extend(
-            column.iter().enumerate().map(|(i, v)| v + bend * (0.5 + ((i * 7919 + 13) % 101) as f64 / 101.0)),
-        );
+        self.now.extend(column.iter().enumerate().map(|(i, v)| v + bend * (0.5 + scattered(i))));
         let length = norm(&self.now);
         self.now.iter_mut().for_each(|v| *v /= length);
         self.now.resize(stride, 0.0);
@@ -251,6 +249,22 @@ mod tests {
         assert_eq!(top(&mut lanczos, &[0.0; 9], 3).unwrap(), 0.0);
         assert_eq!(top(&mut lanczos, &[], 0).unwrap(), 0.0);
         assert!(top(&mut lanczos, &[f64::NAN; 4], 2).is_err());
+    }
+
+    #[test]
+    fn the_difference_of_two_equal_columns_is_found_however_far_apart_they_are() {
+        let (m, mut lanczos) = (120, Lanczos::default());
+        for between in [1, 17, 50, 101] {
+            // The column that it starts from is another.
+            let mut a = vec![0.0; m * m];
+            (0..m).for_each(|i| a[i * m + i] = if i == 7 { 30.0 } else { 1.0 });
+            for (i, j, sign) in [(0, 0, 1.0), (between, between, 1.0), (0, between, -1.0), (between, 0, -1.0)]
+            {
+                a[i * m + j] += 20.0 * sign;
+            }
+            let actual = top(&mut lanczos, &a, m).unwrap();
+            assert!((actual / 41.0 - 1.0).abs() < 1e-12, "{between} between: {actual}");
+        }
     }
 
     #[test]

@@ -16,7 +16,9 @@
 //! `J = −H⁻¹B`, which Lanczos finds in a few products of O(p²).
 
 use super::{Directions, Geometry, Records, Release};
-use crate::linalg::{axpy, dot, largest_eigenvalue, matmul, matmul_parallel, norm, symmetric_eigen, times};
+use crate::linalg::{
+    axpy, dot, largest_eigenvalue, matmul, matmul_parallel, norm, scattered, symmetric_eigen, times,
+};
 use crate::rows::Block;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
@@ -315,7 +317,7 @@ impl Counted {
         // Where one part of B dominates, its own top direction; and a little of every coordinate.
         let mut start: Vec<f64> = (0..=d)
             .map(|j| {
-                let generic = 1.0 + ((j * 7919 + 13) % 101) as f64 / 101.0;
+                let generic = 1.0 + scattered(j);
                 match w.get(j) {
                     Some(w) => {
                         generic

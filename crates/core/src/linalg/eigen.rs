@@ -2,7 +2,7 @@
 
 use super::divide::{self, Eigen};
 use super::tridiagonal::Tridiagonal;
-use super::{FEW_PIECES, axpy, check_finite, dot, failed, norm, times, view};
+use super::{FEW_PIECES, axpy, check_finite, dot, failed, norm, scattered, times, view};
 use crate::Result;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -119,7 +119,7 @@ struct Top {
 fn lanczos_top(a: &[f64], p: usize, most_steps: usize, enough: f64) -> Result<Top> {
     let steps = most_steps.min(p);
     // A fixed start without symmetries that a structured matrix could be orthogonal to.
-    let mut q: Vec<f64> = (0..p).map(|i| 1.0 + ((i * 7919 + 13) % 101) as f64 / 101.0).collect();
+    let mut q: Vec<f64> = (0..p).map(|i| 1.0 + scattered(i)).collect();
     let length = norm(&q);
     q.iter_mut().for_each(|v| *v /= length);
     let mut basis = vec![q];
@@ -224,6 +224,24 @@ mod tests {
         let a = random_gram(p);
         let all = view(&a, p).self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
         assert!((largest_eigenvalue(&a, p).unwrap() / all[p - 1] - 1.0).abs() < 1e-12);
+    }
+
+    /// Two columns that are one and the same: their difference is the top vector, and nothing else leads to it. Whatever is between them,
+    /// the start must not be equal at both.
+    #[test]
+    fn the_difference_of_two_equal_columns_is_found_however_far_apart_they_are() {
+        let p = LANCZOS_FROM + 40;
+        for between in [1, 50, 101, 202, 256] {
+            let mut a = vec![0.0; p * p];
+            (0..p).for_each(|i| a[i * p + i] = 1.0 + i as f64 / p as f64);
+            a[between * p + between] = a[0];
+            for (i, j, sign) in [(0, 0, 1.0), (between, between, 1.0), (0, between, -1.0), (between, 0, -1.0)]
+            {
+                a[i * p + j] += 20.0 * sign;
+            }
+            let actual = largest_eigenvalue(&a, p).unwrap();
+            assert!((actual / 41.0 - 1.0).abs() < 1e-12, "{between} between: {actual}");
+        }
     }
 
     #[test]

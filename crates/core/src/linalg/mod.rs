@@ -206,6 +206,15 @@ pub fn add(x: &[f64], out: &mut [f64]) {
     out.par_chunks_mut(MANY / 4).zip(x.par_chunks(MANY / 4)).for_each(|(out, x)| axpy(1.0, x, out));
 }
 
+/// A number from 0 to 1 for each place of a vector, another for every place: where an iteration starts that finds nothing its start
+/// is orthogonal to. With a pattern in it, it would be orthogonal to the difference of two columns that are equal.
+pub(crate) fn scattered(place: usize) -> f64 {
+    let mut h = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    h = (h ^ (h >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((h ^ (h >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// Euclidean norm.
 pub fn norm(x: &[f64]) -> f64 {
     dot(x, x).sqrt()

@@ -172,9 +172,9 @@ impl TableRequest {
                 Some(Loss::SoftmaxCrossEntropy) => TargetKind::Classes { most: MOST_CLASSES },
                 Some(Loss::BinaryCrossEntropy) => TargetKind::Number { two_class_as_plus_minus_one: true },
                 // Who gives the bounds of a target says that it is a number, however many values it has.
-                None | Some(Loss::SquaredError) => {
-                    TargetKind::Number { two_class_as_plus_minus_one: !self.has_bounded_target() }
-                }
+                None | Some(Loss::SquaredError) => TargetKind::Number {
+                    two_class_as_plus_minus_one: !self.public.has_bounds(self.roles.target.trim()),
+                },
             },
             holdout: self.holdout.map(|fraction| Holdout { key, ..Holdout::seeded(fraction, seed) }),
             positive: self.positive.clone(),
@@ -199,14 +199,6 @@ impl TableRequest {
             self.public.schema.as_ref().is_some_and(|s| s.draft) && !self.public.bounds.iter().any(is_target);
         let units = self.units.clone();
         Ok((table, Coding { encoding, read, centre, scale, target_drafted, units }))
-    }
-
-    /// Whether somebody gave the bounds of the target.
-    fn has_bounded_target(&self) -> bool {
-        let target = self.roles.target.trim();
-        let schema = self.public.schema.as_ref().filter(|s| !s.draft);
-        self.public.bounds.iter().any(|(name, _)| name.trim() == target)
-            || schema.and_then(|s| s.column(target)).is_some_and(|c| c.bounds.is_some())
     }
 
     fn check_units(&self, encoding: &Encoding) -> Result<()> {
