@@ -323,3 +323,20 @@ fn bad_questions_about_tables_are_refused_with_advice() {
         assert!(run.stdout.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn the_noise_that_a_page_of_bounds_names_makes_it_green() {
+    let folder = folder();
+    let page = |sigma: &str| {
+        folder
+            .run(&format!("bound {TABLE} --secret vkorc1 --sigma {sigma} --trials 0 --out o"))
+            .expect(0)
+            .stdout
+    };
+    let before = page("0.05");
+    assert!(before.starts_with("Not protected"), "{before}");
+    let (_, after) = before.split_once("run it again with --sigma ").expect("a recommendation");
+    let sigma = after.split_whitespace().next().expect("a number").trim_end_matches('.');
+    assert!(page(sigma).starts_with("Little to gain"), "{sigma}: {}", page(sigma));
+    assert!(!page(sigma).contains("run it again"));
+}

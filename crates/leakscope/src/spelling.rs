@@ -44,10 +44,12 @@ impl Spelling {
             // A switch on the command line, a truth value elsewhere.
             (Self::CommandLine, "intercept", "false") => "--no-intercept".into(),
             (Self::Python, "intercept", "false") => "fit_intercept=False".into(),
-            (Self::CommandLine, ..) => format!("--{} {value}", name.replace('_', "-")),
+            (Self::CommandLine, ..) => {
+                format!("--{} {}", name.replace('_', "-"), leakscope_report::quoted(value))
+            }
             (Self::Python, ..) => match value.parse::<f64>() {
                 Ok(_) => format!("{name}={value}"),
-                Err(_) => format!("{name}=\"{value}\""),
+                Err(_) => format!("{name}={value:?}"),
             },
             (Self::Rust, ..) => format!("{name} = {value}"),
         }
@@ -97,6 +99,10 @@ mod tests {
             spell(text, Spelling::Python),
             "add a penalty, for example l2=1e-3, or use one_hot=\"drop-last\"; see target_eta"
         );
+        let column = "leave it out with ⟨drop=weight (kg)⟩";
+        assert_eq!(spell(column, Spelling::CommandLine), "leave it out with --drop 'weight (kg)'");
+        let column = "leave it out with ⟨drop=the \"mg\"⟩";
+        assert_eq!(spell(column, Spelling::Python), r#"leave it out with drop="the \"mg\"""#);
         assert_eq!(spell("⟨intercept=false⟩", Spelling::CommandLine), "--no-intercept");
         assert_eq!(spell("⟨intercept=false⟩", Spelling::Python), "fit_intercept=False");
     }

@@ -129,7 +129,11 @@ impl<'py> PyValue<'_, 'py> {
             return Ok(text);
         }
         let path = self.0.call_method0("__fspath__").ok().and_then(|p| p.extract::<String>().ok());
-        path.ok_or_else(|| self.wrong("a text"))
+        path.ok_or_else(|| match self.0.extract::<i64>().ok().filter(|_| self.is_number()) {
+            // Columns and classes may be numbers in a frame: here they go by how they are written.
+            Some(number) => self.wrong(format!("a text, such as '{number}'")),
+            None => self.wrong("a text"),
+        })
     }
 
     fn items(&self) -> Result<Vec<Bound<'py, PyAny>>, Wrong> {

@@ -226,3 +226,10 @@ def test_targets_in_another_order_than_the_rows_are_refused():
         leakscope.audit(model, df[list("abc")], mixed)
     again = leakscope.audit(model, df[list("abc")], mixed.loc[df.index], sigma=1)
     assert again.records.equals(leakscope.audit(model, df[list("abc")], y, sigma=1).records)
+
+
+def test_columns_in_another_order_than_the_estimator_knows_are_refused():
+    df, y = grouped()
+    model = Ridge(2.0).fit(df[list("abc")], y)
+    with pytest.raises(leakscope.DataError, match="X: its columns are b, a, c; the estimator was fitted on a, b, c: give these, in this order"):
+        leakscope.audit(model, df[list("bac")], y, sigma=1)

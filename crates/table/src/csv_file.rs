@@ -410,7 +410,11 @@ impl CsvFile {
                 break;
             }
             for (i, byte) in buffer.iter().enumerate() {
-                if !scanner.starts_record(*byte) {
+                let starts = scanner.starts_record(*byte);
+                if scanner.torn {
+                    return Err(self.torn(records, header));
+                }
+                if !starts {
                     continue;
                 }
                 records += 1;
@@ -429,6 +433,9 @@ impl CsvFile {
             // Progress in bytes of the file is known only without compression.
             watch.advance(if self.content.gzip { 0 } else { len as u64 })?;
         }
+        if scanner.is_open() {
+            return Err(self.torn(records, header));
+        }
         let rows = records.saturating_sub(header);
         for i in 0..ranges.len() {
             let (end, last) = ranges.get(i + 1).map_or((offset, rows), |next| (next.start, next.first_row));
@@ -436,6 +443,12 @@ impl CsvFile {
             ranges[i].rows = last - ranges[i].first_row;
         }
         Ok(ranges)
+    }
+
+    /// A quote took the rows after it, in the last of so many records.
+    fn torn(&self, records: u64, header: u64) -> Error {
+        let row = records.saturating_sub(header);
+        Error::Torn { place: Place { path: self.path().into(), row, header: self.counts_header } }
     }
 
     /// Decodes a range into batches of `batch_rows`. `fields` maps columns of the table to fields of this
@@ -537,6 +550,10 @@ fn parse(cell: &[u8]) -> Option<f64> {
 struct Scanner {
     delimiter: u8,
     state: State,
+    /// Whether the quoted field runs over the end of a line.
+    long: bool,
+    /// Whether a field that did so has more after its closing quote: that quote was meant to open another.
+    torn: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -550,7 +567,12 @@ enum State {
 
 impl Scanner {
     fn new(delimiter: u8) -> Self {
-        Self { delimiter, state: State::RecordStart }
+        Self { delimiter, state: State::RecordStart, long: false, torn: false }
+    }
+
+    /// Whether a quoted field took all lines after it.
+    fn is_open(&self) -> bool {
+        self.state == State::Quoted && self.long
     }
 
     /// Takes the next byte; true where it is the first of a record.
@@ -559,12 +581,22 @@ impl Scanner {
         let first = self.state == State::RecordStart && !line_end;
         self.state = match self.state {
             State::Quoted if byte == b'"' => State::QuoteInQuoted,
-            State::Quoted => State::Quoted,
+            State::Quoted => {
+                self.long |= line_end;
+                State::Quoted
+            }
             State::QuoteInQuoted if byte == b'"' => State::Quoted,
             _ if line_end => State::RecordStart,
             _ if byte == self.delimiter => State::FieldStart,
-            State::RecordStart | State::FieldStart if byte == b'"' => State::Quoted,
-            _ => State::Field,
+            State::RecordStart | State::FieldStart if byte == b'"' => {
+                self.long = false;
+                State::Quoted
+            }
+            State::QuoteInQuoted => {
+                self.torn |= self.long;
+                State::Field
+            }
+            State::RecordStart | State::FieldStart | State::Field => State::Field,
         };
         first
     }

@@ -91,7 +91,8 @@ pub(crate) fn iso_of_units(units: i64, per_day: i64) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DateOrder {
-    /// ISO 8601: `2024-02-29`.
+    /// `2024-02-29` (ISO 8601) or `2024/02/29`; also what leaves no doubt because the month has its English name: `29 Feb 2024`,
+    /// `February 29, 2024`.
     YearFirst,
     /// `29.02.2024`, `29/2/2024`, `29-02-2024`.
     DayFirst,
@@ -107,12 +108,7 @@ impl DateOrder {
 /// A date in an order and what follows it, which is a time or nothing.
 fn date(text: &str, order: DateOrder) -> Option<(i64, &str)> {
     if order == DateOrder::YearFirst {
-        let (date, time) = text.split_at_checked(10)?;
-        let bytes = date.as_bytes();
-        if bytes[4] != b'-' || bytes[7] != b'-' {
-            return None;
-        }
-        return Some((days(digits(&date[..4])?, digits(&date[5..7])?, digits(&date[8..])?)?, time));
+        return year_first(text).or_else(|| named(text));
     }
     let separator = text.chars().find(|c| !c.is_ascii_digit())?;
     let mut fields = text.splitn(3, separator);
@@ -128,6 +124,52 @@ fn date(text: &str, order: DateOrder) -> Option<(i64, &str)> {
         (DateOrder::YearFirst | DateOrder::DayFirst | DateOrder::MonthFirst, _) => return None,
     };
     Some((days(digits(year)?, digits(month)?, digits(day)?)?, time))
+}
+
+/// `2024-02-29` or `2024/02/29`, and what follows it.
+fn year_first(text: &str) -> Option<(i64, &str)> {
+    let (date, time) = text.split_at_checked(10)?;
+    let bytes = date.as_bytes();
+    if !matches!(bytes[4], b'-' | b'/') || bytes[7] != bytes[4] {
+        return None;
+    }
+    let field = |range| date.get(range).and_then(digits);
+    Some((days(field(0..4)?, field(5..7)?, field(8..10)?)?, time))
+}
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// `29 Feb 2024`, `29-Feb-2024`, `Feb 29, 2024`, `29. February 2024`, and what follows it.
+fn named(text: &str) -> Option<(i64, &str)> {
+    let separates = |c: char| matches!(c, ' ' | '-' | ',' | '.');
+    let (first, rest) = text.split_once(separates)?;
+    let (second, rest) = rest.trim_start_matches(separates).split_once(separates)?;
+    let (year, time) = rest.trim_start_matches(separates).split_at_checked(4)?;
+    let (day, month) = match month(first) {
+        Some(month) => (second, month),
+        None => (first, month(second)?),
+    };
+    let day = digits(day).filter(|_| day.len() <= 2)?;
+    Some((days(digits(year)?, month, day)?, time))
+}
+
+/// A month by its English name or the first three letters and more of it.
+fn month(name: &str) -> Option<i64> {
+    let begins = |month: &&str| month.get(..name.len()).is_some_and(|m| m.eq_ignore_ascii_case(name));
+    MONTHS.iter().position(|month| name.len() >= 3 && begins(&month)).map(|i| i as i64 + 1)
 }
 
 /// A date (ISO 8601 as `2024-02-29`, or another order) or time (`2024-02-29T12:30:00.5+01:00`, a blank for the T,
@@ -164,10 +206,24 @@ fn zone(time: &str) -> Option<(&str, i64)> {
     (hours <= 15 && minutes < 60).then_some((time[..at].trim_end(), sign * (60 * hours + minutes)))
 }
 
-/// Nanoseconds after midnight of `12:30`, `12:30:15` or `12:30:15.25`.
+/// Nanoseconds after midnight of `12:30`, `9:30`, `12:30:15`, `12:30:15.25` or `3:04 PM`.
 fn time_of_day(time: &str) -> Option<i64> {
+    let half = |name: &str| {
+        let (time, end) = time.split_at_checked(time.len().checked_sub(2)?)?;
+        end.eq_ignore_ascii_case(name).then(|| time.trim_end())
+    };
+    let (time, noon) = match (half("AM"), half("PM")) {
+        (Some(time), _) => (time, Some(0)),
+        (None, Some(time)) => (time, Some(12)),
+        (None, None) => (time, None),
+    };
     let mut parts = time.split(':');
-    let hours = two(parts.next()?)?;
+    let hours = parts.next().filter(|h| h.len() <= 2).and_then(digits)?;
+    let hours = match noon {
+        None => hours,
+        Some(noon) if (1..=12).contains(&hours) => hours % 12 + noon,
+        Some(_) => return None,
+    };
     let minutes = two(parts.next()?)?;
     let (seconds, nanos) = match parts.next() {
         None => (0, 0),
@@ -235,6 +291,18 @@ mod tests {
             assert_eq!(parse(same, DateOrder::YearFirst), Some(noon), "{same}");
         }
         assert_eq!(parse("1969-12-31T18:00", DateOrder::YearFirst), Some(-0.25));
+        for same in [
+            "2024/02/29 12:00 pm",
+            "29 Feb 2024 12:00",
+            "29-FEB-2024 12:00",
+            "February 29, 2024 12:00PM",
+            "29. Febr 2024 12:00",
+        ] {
+            assert_eq!(parse(same, DateOrder::YearFirst), Some(noon), "{same}");
+        }
+        assert_eq!(parse("02/29/2024 9:00 AM", DateOrder::MonthFirst), Some(noon - 0.125));
+        assert_eq!(parse("29.2.2024 9:00", DateOrder::DayFirst), Some(noon - 0.125));
+        assert_eq!(parse("2/29/2024 12:00 am", DateOrder::MonthFirst), Some(noon - 0.5));
         assert_eq!(
             parse("2024-02-29T23:59:59.5", DateOrder::YearFirst),
             Some(19_782.0 + 86_399.5 / 86_400.0)
@@ -254,7 +322,14 @@ mod tests {
             "+024-02-29",
             "2024-02-é9",
             "",
-            "2024/02/29",
+            "2024/02-29",
+            "2024-02-29 13:00 PM",
+            "2024-02-29 PM",
+            "29 Fe 2024",
+            "30 Feb 2024",
+            "Feb 2024",
+            "29 Feb 24",
+            "January",
             "2024-02-29 12:00 noon",
         ] {
             assert_eq!(parse(wrong, DateOrder::YearFirst), None, "{wrong}");

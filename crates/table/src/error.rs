@@ -222,6 +222,15 @@ pub enum Error {
         /// Columns of the header.
         expected: usize,
     },
+    /// A quote that nobody closed took the rows after it into its field.
+    #[error(
+        "{place}: a field that begins with a quote runs over the end of its line and does not end with one: close it, or take the \
+         quote away; a quote that belongs to a text is written twice, in a field between quotes"
+    )]
+    Torn {
+        /// Where the row begins.
+        place: Place,
+    },
     /// A cell, or the header, is not UTF-8.
     #[error(
         "{}, {}: column `{column}` is not UTF-8: save the file as UTF-8, or read it with ⟨encoding=latin-1⟩", path.display(), row_or_header(*row)
@@ -448,7 +457,7 @@ pub enum Error {
     },
     /// The values are finite but their spread is not.
     #[error(
-        "column `{column}`: the values reach {value:e}, and their squares overflow: express it in \
+        "column `{column}`: the values reach {value:e}, and their squares overflow: correct them, or express the column in \
          larger units"
     )]
     TooLarge {
@@ -456,6 +465,17 @@ pub enum Error {
         column: String,
         /// The value of largest magnitude.
         value: f64,
+    },
+    /// The values differ, but not by numbers whose squares are above zero.
+    #[error(
+        "column `{column}`: the values lie within {spread:e} of each other, and the squares of that are zero: express it in smaller \
+         units, or leave it out with ⟨drop={column}⟩"
+    )]
+    TooSmall {
+        /// The column.
+        column: String,
+        /// Largest less smallest value.
+        spread: f64,
     },
     /// A categorical column has too many levels.
     #[error(

@@ -1,19 +1,17 @@
 //! Fitting an encoding: the profile of the table, then, where asked for, the largest norm and the components.
 
+mod remarks;
 mod target;
 
 use crate::away::AwayRows;
 use crate::batch::Reading;
 use crate::column::{Kind, Origin, Role, Roles};
-use crate::duplicates::EqualRows;
 use crate::encoder::Encoder;
 use crate::encoding::{
-    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, Missing, Pca, Scale, Target,
-    TargetCoding,
+    Attribute, Class, ColumnProfile, EncodeOptions, Encoding, Group, Guess, Missing, Pca, Scale,
 };
 use crate::hooks::{Hooks, Stage};
 use crate::layout::Layout;
-use crate::notation::{Decimal, Notation, Sample, Verdict};
 use crate::plan::{Plan, Subset};
 use crate::profile::{Column, Profile, Profiling};
 use crate::rare::{self, HangingLevels};
@@ -24,6 +22,7 @@ use crate::{Error, Result};
 use leakscope_core::linalg;
 use leakscope_core::pass::{self, Covariance, CovarianceSums, Largest, LargestNorm, Pass, Tree};
 use leakscope_core::rows::{Away, Finish, Rows, Start};
+use remarks::{numbers_in_texts, remarks, written_as_numbers};
 use std::borrow::Cow;
 use target::target;
 
@@ -77,11 +76,11 @@ impl Encoding {
         let mut profile = profiling.settled(profile)?;
         profiling.check(&mut profile, table, hooks)?;
         if profiling.left_out().is_empty() {
-            let (names, remarks): (Vec<String>, Vec<Remark>) =
+            let (names, remarks): (Vec<String>, Vec<Vec<Remark>>) =
                 identifiers(layout, &profile).into_iter().unzip();
             if !names.is_empty() {
                 let mut without = profiling.without(&names)?;
-                without.layout.remarks.extend(remarks);
+                without.layout.remarks.extend(remarks.into_iter().flatten());
                 without.layout.hang_on_one.extend(hanging_identifiers(layout, &profile));
                 return Ok(Profiled::Identifiers(Box::new(without)));
             }
@@ -227,14 +226,19 @@ fn hanging_identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Guess
 }
 
 /// Features whose texts name the rows, with what is said about each.
-fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Remark)> {
+fn identifiers(layout: &Layout, profile: &Profile) -> Vec<(String, Vec<Remark>)> {
     let named = may_be_identifiers(layout).filter(|i| profile.columns[*i].is_identifier());
-    let remark = |i: usize| {
-        let c = &profile.columns[i];
+    let said = |i: usize| {
+        let (c, column) = (&profile.columns[i], layout.names[i].clone());
         let values = (!c.identifies).then_some(c.levels.len() as u64);
-        Remark::Identifier { column: layout.names[i].clone(), values, rows: profile.training }
+        let mut remarks = vec![Remark::Identifier { column: column.clone(), values, rows: profile.training }];
+        remarks.extend(match written_as_numbers(c) {
+            Some(cell) => Some(Remark::TextsLikeNumbers { column, cell }),
+            None => numbers_in_texts(c).map(|cell| Remark::NumbersInTexts { column, cell }),
+        });
+        remarks
     };
-    named.map(|i| (layout.names[i].clone(), remark(i))).collect()
+    named.map(|i| (layout.names[i].clone(), said(i))).collect()
 }
 
 /// What was given must hold.
@@ -325,11 +329,6 @@ fn merge_rare(layout: &Layout, profile: &mut Profile, options: &EncodeOptions) -
     remarks
 }
 
-/// Whole numbers that a target may have before nobody takes them for classes.
-const FEW_VALUES: usize = 10;
-/// How often each must occur on average.
-const REPEATED: u64 = 5;
-
 /// The mean of the training weights: exactly 1 where it is so up to rounding.
 fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
     let Some(w) = layout.weights else { return Ok(1.0) };
@@ -339,67 +338,6 @@ fn weight_mean(layout: &Layout, profile: &Profile) -> Result<f64> {
         return Err(Error::TooLarge { column: layout.names[w].clone(), value });
     }
     Ok(if (mean - 1.0).abs() < 1e-12 { 1.0 } else { mean })
-}
-
-/// One of the levels, where all of them are written as amounts, shares or dates: those of a text file would have been read so.
-fn written_as_numbers(column: &Column) -> Option<String> {
-    let mut sample = Sample::default();
-    column.levels.keys().enumerate().for_each(|(i, level)| sample.add(i as u64, level, Decimal::Point));
-    match sample.verdict() {
-        // Plain numbers are codes as often as not.
-        Verdict::Numbers(Notation::Plain) | Verdict::Text { .. } | Verdict::Empty => None,
-        Verdict::Numbers(_) => column.levels.keys().next().map(|level| level.to_string()),
-    }
-}
-
-/// What the profile tells about the table, beside what the columns told.
-fn remarks(layout: &Layout, profile: &Profile, target: &Target, weight_mean: f64) -> Vec<Remark> {
-    let mut remarks = layout.remarks.clone();
-    if let TargetCoding::TwoClass { low, high } = &target.coding
-        && (target.kind, low.code) == (Kind::Category, -1.0)
-    {
-        let (low, high) = (low.name.clone(), high.name.clone());
-        remarks.push(Remark::TwoClasses { column: target.name.clone(), low, high });
-    }
-    if let (TargetCoding::Number, Some(i)) = (&target.coding, layout.target) {
-        let seen = &profile.columns[i].distinct;
-        let whole = seen.values.iter().all(|(v, _)| v.fract() == 0.0);
-        let repeated = profile.training >= REPEATED * seen.values.len() as u64;
-        if whole && repeated && !seen.more && (2..=FEW_VALUES).contains(&seen.values.len()) {
-            let (column, values) = (target.name.clone(), seen.values.len());
-            remarks.push(Remark::FewValues { column, values });
-        }
-    }
-    let texts = (0..layout.features)
-        .filter(|&i| layout.wants[i].reading == Reading::Level && !layout.facts(i).declared);
-    for i in texts {
-        if let Some(cell) = written_as_numbers(&profile.columns[i]) {
-            remarks.push(Remark::TextsLikeNumbers { column: layout.names[i].clone(), cell });
-        }
-    }
-    if let (TargetCoding::Count, Some(i)) = (&target.coding, layout.target)
-        && profile.columns[i].distinct.values.iter().any(|(v, _)| v.fract() != 0.0)
-    {
-        remarks.push(Remark::Fractions { column: target.name.clone() });
-    }
-    for (i, c) in profile.columns.iter().enumerate().filter(|(_, c)| c.outside > 0) {
-        if let Some(bounds) = layout.facts(i).bounds {
-            let (low, high) = (bounds.low(), bounds.high());
-            remarks.push(Remark::Clipped { column: layout.names[i].clone(), count: c.outside, low, high });
-        }
-    }
-    if let Some(w) = layout.weights
-        && weight_mean != 1.0
-    {
-        remarks.push(Remark::Weights { column: layout.names[w].clone(), mean: weight_mean });
-    }
-    if let (Some(id), true) = (layout.id, profile.rows_of_one > 1) {
-        remarks.push(Remark::Repeated { column: layout.names[id].clone(), most: profile.rows_of_one });
-    }
-    if let Some(EqualRows { copies, .. }) = profile.copies.filter(|e| e.copies > 0) {
-        remarks.push(Remark::Duplicates { copies, rows: profile.training });
-    }
-    remarks
 }
 
 fn check_sizes(profile: &Profile, options: &EncodeOptions) -> Result<()> {
@@ -518,12 +456,15 @@ fn attribute(
             if !(a.mean.is_finite() && a.population_sd.is_finite()) {
                 return Err(Error::TooLarge { column: a.name, value: largest(c) });
             }
+            if let Some(spread) = c.numbers.lost_spread() {
+                return Err(Error::TooSmall { column: a.name, spread });
+            }
             match (options.scale, facts.bounds) {
                 // It has a scale of its own, below.
                 _ if facts.scale.is_some() => {}
                 (Scale::Standard, _) => {
                     a.centre = a.mean;
-                    // A constant is centred and keeps its unit. So does a spread that is lost in rounding to 0.
+                    // A constant is centred and keeps its unit.
                     a.scale = if a.population_sd > 0.0 { a.population_sd } else { 1.0 };
                     a.scale_origin = Origin::ReadOffData;
                 }

@@ -65,6 +65,12 @@ impl Moments {
     pub(crate) fn sd(&self) -> f64 {
         if self.is_constant() || self.count == 0 { 0.0 } else { (self.m2 / self.count as f64).sqrt() }
     }
+
+    /// The range of numbers that differ by so little that the squares of it are lost in rounding to 0.
+    pub(crate) fn lost_spread(&self) -> Option<f64> {
+        const LEAST: f64 = 1e-154;
+        (self.count > 0 && !self.is_constant() && self.sd() < LEAST).then(|| self.max - self.min)
+    }
 }
 
 /// Sum of `f(x)` in eight lanes, so that it vectorises and its order is fixed.

@@ -21,7 +21,8 @@ pub enum Notation {
     /// As programmes write them: `-1.5e3`.
     #[default]
     Plain,
-    /// Some with separators between thousands: `1,234.5`.
+    /// Some as people write them: with separators between thousands (`1,234.5`), a typographic minus (`−5`), or in parentheses
+    /// because they are negative (`(1,234.50)`).
     Grouped,
     /// Some with a currency, which is the unit.
     Currency(String),
@@ -102,8 +103,22 @@ fn plain(cell: &str, decimal: Decimal) -> Option<f64> {
     }
 }
 
-/// A number whose whole part is written in groups of three digits, one separator throughout.
+/// A number as people write it: separated, `−5` with a typographic minus, or `(1,234.50)`, which is negative. What stands alone
+/// in parentheses without a point or a separator may be a label.
 fn grouped(cell: &str, decimal: Decimal) -> Option<f64> {
+    let number = |text: &str| plain(text, decimal).or_else(|| separated(text, decimal));
+    let negative = |text: &str| number(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()));
+    if let Some(inside) = cell.strip_prefix('(').and_then(|c| c.strip_suffix(')')) {
+        return negative(inside).filter(|_| inside.contains(|c: char| !c.is_ascii_digit())).map(|x| -x);
+    }
+    match cell.strip_prefix('−') {
+        Some(size) => negative(size).map(|x| -x),
+        None => separated(cell, decimal),
+    }
+}
+
+/// A number whose whole part is written in groups of three digits, one separator throughout.
+fn separated(cell: &str, decimal: Decimal) -> Option<f64> {
     let (point, opposite) = match decimal {
         Decimal::Point => ('.', ','),
         Decimal::Comma => (',', '.'),
@@ -142,7 +157,7 @@ fn percent(cell: &str, decimal: Decimal) -> Option<f64> {
 fn currency(cell: &str, decimal: Decimal) -> Option<(&'static str, f64)> {
     let (cell, sign) = match cell.strip_prefix('(').and_then(|c| c.strip_suffix(')')) {
         Some(inside) => (inside, -1.0),
-        None => match cell.strip_prefix('-') {
+        None => match cell.strip_prefix(['-', '−']) {
             Some(rest) if !rest.starts_with(|c: char| c.is_ascii_digit()) => (rest, -1.0),
             Some(_) | None => (cell, 1.0),
         },
@@ -452,6 +467,12 @@ mod tests {
             ("1 234", Grouped, 1234.0),
             ("1\u{a0}234.5", Grouped, 1234.5),
             ("1'234'567", Grouped, 1_234_567.0),
+            ("\u{2212}5", Grouped, -5.0),
+            ("\u{2212}1,234.5", Grouped, -1234.5),
+            ("(1,234.50)", Grouped, -1234.5),
+            ("(0.5)", Grouped, -0.5),
+            ("\u{2212}$5", money("$"), -5.0),
+            ("\u{2212}5 %", Percent, -5.0),
             ("$1,200.50", money("$"), 1200.5),
             ("-$5", money("$"), -5.0),
             ("($5.25)", money("$"), -5.25),

@@ -1,6 +1,7 @@
 //! What was guessed about a table and what was done about it, so that nobody has to find out alone.
 
 use crate::dates::DateOrder;
+use crate::words;
 use leakscope_core::error::shown;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -66,7 +67,30 @@ pub enum Remark {
         /// One of them.
         cell: String,
     },
-    /// Numbers with separators between thousands were read.
+    /// Texts that nearly all begin with a number, and are none, count as different values each.
+    NumbersInTexts {
+        /// The column.
+        column: String,
+        /// One of them.
+        cell: String,
+    },
+    /// An extreme of the column looks like a marker of missing values.
+    Marker {
+        /// The column.
+        column: String,
+        /// The extreme.
+        value: f64,
+    },
+    /// Two levels differ in upper and lower case alone.
+    Alike {
+        /// The column.
+        column: String,
+        /// A level.
+        one: String,
+        /// The other.
+        other: String,
+    },
+    /// Numbers with separators between thousands, or a minus as print has it, were read.
     Separators {
         /// The column.
         column: String,
@@ -155,6 +179,9 @@ impl Remark {
             | Self::DatesUnclear { .. }
             | Self::NamedLikeCode { .. }
             | Self::TextsLikeNumbers { .. }
+            | Self::NumbersInTexts { .. }
+            | Self::Marker { .. }
+            | Self::Alike { .. }
             | Self::Clipped { .. }
             | Self::Duplicates { .. }
             | Self::Repeated { .. }
@@ -177,6 +204,9 @@ impl Remark {
             | Self::Unit { column, .. }
             | Self::Separators { column }
             | Self::TextsLikeNumbers { column, .. }
+            | Self::NumbersInTexts { column, .. }
+            | Self::Marker { column, .. }
+            | Self::Alike { column, .. }
             | Self::RareLevels { column, .. }
             | Self::Clipped { column, .. }
             | Self::Weights { column, .. }
@@ -211,7 +241,7 @@ impl fmt::Display for Remark {
             ),
             Self::Identifier { column, values, rows } => {
                 let share = match values {
-                    Some(values) => format!("{values} different values in {rows} rows"),
+                    Some(values) => format!("{} different values in {} rows", words::count(*values), words::count(*rows)),
                     None => "a different value in nearly every row".into(),
                 };
                 write!(
@@ -231,7 +261,7 @@ impl fmt::Display for Remark {
             Self::DatesUnclear { column, cell } => write!(
                 f,
                 "Column `{column}` holds dates such as `{cell}` whose order of day and month is unclear, or differs from row to \
-                 row; each was taken for a category. Write all of them as 2024-12-31 (or 31.12.2024) to use them as dates."
+                 row: they were read as texts. Write all of them as 2024-12-31 (or 31.12.2024) to use them as dates."
             ),
             Self::NamedLikeCode { column } => write!(
                 f,
@@ -244,17 +274,38 @@ impl fmt::Display for Remark {
             }
             Self::Separators { column } => write!(
                 f,
-                "Column `{column}` has separators between thousands, which were removed. If they are decimal commas, \
-                 say so by ⟨decimal⟩."
+                "Column `{column}` has numbers as print has them: separators between thousands were removed, and a long minus sign or \
+                 parentheses make a number negative. If the separators are decimal commas, say so by ⟨decimal⟩."
+            ),
+            Self::NumbersInTexts { column, cell } => write!(
+                f,
+                "Nearly all texts of column `{column}` begin with a number, such as `{cell}`, and are none as they stand: each that \
+                 differs counts as a value of its own. Where numbers or dates are meant, write them plainly (12.5, 2024-12-31)."
+            ),
+            Self::Marker { column, value } => {
+                let (value, reaches) = (shown(*value), if *value < 0.0 { "goes down" } else { "goes up" });
+                write!(
+                    f,
+                    "Column `{column}` {reaches} to {value}, far from its other values, and that was taken for a number. If it marks \
+                     a missing value, say ⟨na={value}⟩."
+                )
+            }
+            Self::Alike { column, one, other } => write!(
+                f,
+                "Column `{column}` has the levels `{one}` and `{other}`, which differ in upper and lower case alone and count as two. \
+                 Write them alike if they are one."
             ),
             Self::RareLevels { column, merged, rows, min_count } => write!(
                 f,
-                "Column `{column}`: {merged} levels ({rows} records together) were merged into `other`: those that fewer \
-                 than {min_count} records have, and the next rarest as long as `other` itself had fewer."
+                "Column `{column}`: {} levels ({} records together) were merged into `other`: those that fewer \
+                 than {min_count} records have, and the next rarest as long as `other` itself had fewer.",
+                words::count(*merged as u64),
+                words::count(*rows)
             ),
             Self::Clipped { column, count, low, high } => write!(
                 f,
-                "Column `{column}`: {count} {} outside {} to {} and {} moved to the nearest bound.",
+                "Column `{column}`: {} {} outside {} to {} and {} moved to the nearest bound.",
+                words::count(*count),
                 if *count == 1 { "value lay" } else { "values lay" },
                 shown(*low),
                 shown(*high),
@@ -264,23 +315,27 @@ impl fmt::Display for Remark {
                 f,
                 "The weights in `{column}` have the mean {}; they were divided by it. Noise and penalty are then \
                  meant for the same number of records, whatever the unit of the weights.",
-                shown(*mean)
+                // Its digits are of no use, and many.
+                format!("{mean:.3e}").parse().map_or_else(|_| shown(*mean), shown)
             ),
             Self::TextsLikeNumbers { column, cell } => write!(
                 f,
-                "Column `{column}` holds texts that are all written as amounts, shares or dates, such as `{cell}`, and was read as a category. \
+                "Column `{column}` holds texts that are all written as amounts, shares or dates, such as `{cell}`; they were read as texts. \
                  Where numbers are meant, write numbers into the file, or save it as CSV, where such texts are read as numbers."
             ),
             Self::Duplicates { copies, rows } => write!(
                 f,
-                "{copies} of {rows} training rows {} an earlier row in every column that is used. η is that of one \
+                "{} of {} training rows {} an earlier row in every column that is used. η is that of one \
                  row: whoever stands behind k equal rows moves the model k times as far.",
+                words::count(*copies),
+                words::count(*rows),
                 if *copies == 1 { "repeats" } else { "repeat" }
             ),
             Self::Repeated { column, most } => write!(
                 f,
-                "Up to {most} rows have one `{column}`. η and what is told apart are those of one row: whoever stands behind k rows \
-                 moves the model up to about k times as far."
+                "Up to {} rows have one `{column}`. η and what is told apart are those of one row: whoever stands behind k rows \
+                 moves the model up to about k times as far.",
+                words::count(*most)
             ),
             Self::TwoClasses { column, low, high } => write!(
                 f,

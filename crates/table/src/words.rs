@@ -9,6 +9,19 @@ pub(crate) fn truncated(cell: &str) -> String {
     out
 }
 
+/// A count, thousands separated as pages have them.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// The names closest to `name` by edit distance, at most three, ignoring case; far ones are left out.
 pub fn closest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();

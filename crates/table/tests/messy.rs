@@ -405,3 +405,101 @@ fn dates_are_read_in_the_order_that_the_column_tells() {
     // 2022-01-05 and 2020-12-25 by the calendar of another programme (date -d … +%s).
     assert_eq!(content.x[..2], [18_997.0, 18_621.0]);
 }
+
+#[test]
+fn numbers_and_dates_as_print_has_them_are_read() {
+    let folder = Folder::new();
+    let csv = "change,result,day,seen,met,y\n\
+               \u{2212}1.5,\"(1,200.50)\",2021/02/28,2/28/2021 3:04 PM,28 Feb 2021,1\n\
+               2,300.25,2021/03/01,3/1/2021 12:30 AM,\"March 1, 2021\",2\n";
+    let table = open(&folder.write("print.csv", csv)).unwrap();
+    let (_, content) = read(&table, &roles("y"), &plain());
+    // 2021-02-28 is day 18,686 by the calendar of another programme (date -d … +%s).
+    let (afternoon, night) = ((15.0 * 60.0 + 4.0) / 1440.0, 0.5 / 24.0);
+    let expected = [
+        [-1.5, -1200.5, 18_686.0, 18_686.0 + afternoon, 18_686.0],
+        [2.0, 300.25, 18_687.0, 18_687.0 + night, 18_687.0],
+    ];
+    for (x, e) in content.x.iter().zip(expected.as_flattened()) {
+        assert!((x - e).abs() < 1e-9, "{:?}", content.x);
+    }
+}
+
+#[test]
+fn texts_that_begin_with_numbers_are_said() {
+    let folder = Folder::new();
+    let mut text = String::from("income,lab,street,home,age,y\n");
+    for i in 0..60 {
+        let lab = if i % 3 == 0 { "<5".into() } else { format!("{}.{}", 5 + i % 25, i % 4) };
+        text += &format!(
+            "{}.{}k,{lab},Street {},{i} Fresno St.,{}0-{}9,{}\n",
+            20 + i,
+            i % 7,
+            i % 25,
+            i % 8,
+            i % 8,
+            i % 11
+        );
+    }
+    let (encoding, _) = read(&open(&folder.write("k.csv", text)).unwrap(), &roles("y"), &plain());
+    let said = |column: &str, cell: &str| Remark::NumbersInTexts { column: column.into(), cell: cell.into() };
+    let about =
+        |column| encoding.remarks.iter().filter(move |r| r.column() == Some(column)).collect::<Vec<_>>();
+    // The incomes differ in every row, which by itself looks like an identifier.
+    assert_eq!(about("income").len(), 2, "{:?}", encoding.remarks);
+    assert_eq!(about("income")[1], &said("income", "20.0k"));
+    assert_eq!(about("lab"), [&said("lab", "<5")]);
+    // Places, and a few bands, are what they are.
+    assert!(about("street").is_empty() && about("age").is_empty(), "{:?}", encoding.remarks);
+    assert_eq!(about("home").len(), 1, "{:?}", encoding.remarks);
+}
+
+#[test]
+fn markers_of_missing_values_and_levels_written_in_two_ways_are_said() {
+    let folder = Folder::new();
+    let mut text = String::from("age,gain,wide,sex,y\n");
+    for i in 0..60 {
+        let age = if i % 20 == 3 { -999 } else { 20 + i };
+        let gain = if i == 7 { 99_999 } else { i * i % 31 };
+        text += &format!("{age},{gain},{},{},{}.5\n", 985 + i % 15, ["f", "m", "F"][i as usize % 3], i % 7);
+    }
+    let (encoding, _) = read(&open(&folder.write("m.csv", text)).unwrap(), &roles("y"), &plain());
+    let expected = [
+        Remark::Alike { column: "sex".into(), one: "F".into(), other: "f".into() },
+        Remark::Marker { column: "age".into(), value: -999.0 },
+        Remark::Marker { column: "gain".into(), value: 99_999.0 },
+    ];
+    // 999 is one of many of its size in `wide`.
+    assert_eq!(encoding.remarks, expected);
+}
+
+#[test]
+fn a_quote_that_takes_rows_is_an_error() {
+    let folder = Folder::new();
+    let mut text = String::from("a,b,y\n");
+    for i in 0..10 {
+        text += &format!("{i},{}x{},{}\n", if i > 3 { "\"" } else { "" }, i % 3, i % 4);
+    }
+    let path = folder.write("torn.csv", &text);
+    // The first quote is closed by the second, in the row after it; both rows are one.
+    let error = |path| fit(&open(path).unwrap(), &roles("y"), &plain()).unwrap_err();
+    let torn = error(&path);
+    assert!(matches!(&torn, Error::Torn { place } if place.row == 5), "{torn}");
+    let open_to_the_end = folder.write("open.csv", "a,b,y\n1,x,2\n2,x,\"3\n3,z,4\n");
+    assert!(matches!(error(&open_to_the_end), Error::Torn { place } if place.row == 2));
+    // Lines inside of a field, and a quote inside of a line, are as they were.
+    let fine = folder
+        .write("fine.csv", "a,b,y\n1,\"two\nlines, and a \"\"word\"\"\",2\n2,5\" pipe,3\n3,\"x\" y,4\n");
+    assert_eq!(fit(&open(&fine).unwrap(), &roles("y"), &plain()).unwrap().rows_training, 3);
+}
+
+#[test]
+fn a_spread_whose_squares_vanish_is_an_error() {
+    let folder = Folder::new();
+    let rows: String = (0..20).map(|i| format!("{i}e-310,{}\n", i % 7)).collect();
+    let table = open(&folder.write("tiny.csv", format!("t,y\n{rows}"))).unwrap();
+    for target in ["y", "t"] {
+        let error = fit(&table, &roles(target), &plain()).unwrap_err();
+        assert!(matches!(&error, Error::TooSmall { column, .. } if column == "t"), "{error}");
+    }
+}

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHAR")]
     delimiter: Option<String>,
     /// Further markers of missing values, besides empty, NA, NaN, null, ? and the like
-    #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
+    #[arg(long, value_name = "TEXT,…", value_delimiter = ',', allow_negative_numbers = true)]
     na: Vec<String>,
     /// What separates fractions in text files: a point or a comma [default: .]
     #[arg(long, value_name = ".|,")]

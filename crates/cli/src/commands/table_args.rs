@@ -67,7 +67,7 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "CHAR")]
     pub(crate) delimiter: Option<String>,
     /// Further markers of missing values, besides empty, NA, NaN, null, ? and the like
-    #[arg(long, value_name = "TEXT,…", value_delimiter = ',')]
+    #[arg(long, value_name = "TEXT,…", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) na: Vec<String>,
     /// Which levels of a category get a column
     #[arg(long, value_enum, default_value_t = OneHot::DropLast)]

@@ -10,13 +10,22 @@ use leakscope_table::{Attribute, Encoding, MIN_LEVEL_COUNT, TargetCoding};
 /// A given model this close to the minimiser is at it.
 const AT_MINIMISER: f64 = 1e-6;
 
+/// One that is this far away is another model.
+const FAR_AWAY: f64 = 0.1;
+
 /// What to know of given coefficients that are so far from the minimiser, relative.
 pub(super) fn away_from_minimiser(relative: f64) -> Option<String> {
+    let why = match relative > FAR_AWAY {
+        true => {
+            " So far away, it was probably fitted on other rows or with other settings, or it had not converged."
+        }
+        false => "",
+    };
     (relative > AT_MINIMISER).then(|| {
         format!(
             "The given coefficients are {relative:.1e} (relative) away from the minimiser on these data. Leakage is derived \
              for the minimiser; for a model that is not there the numbers are an approximation whose error grows with that \
-             distance."
+             distance.{why}"
         )
     })
 }

@@ -298,8 +298,8 @@ fn warnings<T: Real>(f: &AuditLeaks<T>) -> Vec<String> {
             out.push(format!(
                 "The model was trained on {} records, these are {}: the audit speaks of these records at the model’s \
                  parameters.",
-                t.data.records,
-                f.subject.data.len()
+                leakscope_report::format::count(t.data.records),
+                leakscope_report::format::count(f.subject.data.len() as u64)
             ));
         }
         if t.data.normalize != f.subject.scale {

@@ -15,7 +15,7 @@ use leakscope_report::release::{
 use leakscope_report::tell::Tell;
 use leakscope_report::verdict::of_owned;
 use leakscope_report::words::told_apart;
-use leakscope_table::{Encoding, Kind, Origin, ReadOff, Scale};
+use leakscope_table::{Attribute, Encoding, Kind, Origin, ReadOff, Scale};
 use std::collections::BTreeMap;
 
 /// What a statement says that was not prepared before its noise was drawn.
@@ -217,30 +217,45 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
                 .into(),
         );
     }
+    // Columns of which the same is to be said share a sentence: there may be thousands.
+    let mut said: Vec<(String, Vec<String>, String)> = vec![];
     for (column, part) in encoding.read_off_data() {
         let name = column.unwrap_or_default();
-        list.push(match part {
-            ReadOff::Levels => format!(
-                "The levels of `{name}`: those that at least {} have; rarer ones are `other`.",
-                format::counted(min_level_count(request), "record")
+        let (begins, ends): (&str, String) = match part {
+            ReadOff::Levels => (
+                "The levels of",
+                format!(
+                    ": those that at least {} have; rarer ones are `other`.",
+                    format::counted(min_level_count(request), "record")
+                ),
             ),
             ReadOff::Scale => scale_of(&name, terms, fitted),
-            ReadOff::Classes => format!("The names of the classes of `{name}`."),
-            ReadOff::WeightMean => {
-                format!("The mean of the weights `{name}`, by which they are divided; weights are taken to be known.")
-            }
+            ReadOff::Classes => ("The names of the classes of", ".".into()),
+            ReadOff::WeightMean => (
+                "The mean of the weights",
+                ", by which they are divided; weights are taken to be known.".into(),
+            ),
             // Both are refused.
-            ReadOff::Fill => format!("What stands in for missing values of `{name}`."),
-            ReadOff::Components => "Principal components.".into(),
-        });
-    }
-    for a in encoding.attributes.iter().filter(|a| a.kind == Kind::Number && encoding.scale == Scale::None) {
-        if !has_public_bounds(request, a) {
-            list.push(format!(
-                "The public unit of `{}`: the power of two nearest to its standard deviation.",
-                a.name
-            ));
+            ReadOff::Fill => ("What stands in for missing values of", ".".into()),
+            ReadOff::Components => {
+                list.push("Principal components.".into());
+                continue;
+            }
+        };
+        match said.iter_mut().find(|(b, _, e)| b == begins && *e == ends) {
+            Some((_, names, _)) => names.push(name),
+            None => said.push((begins.into(), vec![name], ends)),
         }
+    }
+    list.extend(said.iter().map(|(begins, names, ends)| format!("{begins} {}{ends}", each_of(names))));
+    let unscaled = |a: &&Attribute| a.kind == Kind::Number && encoding.scale == Scale::None;
+    let rounded = encoding.attributes.iter().filter(unscaled).filter(|a| !has_public_bounds(request, a));
+    let names: Vec<String> = rounded.map(|a| a.name.clone()).collect();
+    if !names.is_empty() {
+        list.push(format!(
+            "The public unit of {}: the power of two nearest to its standard deviation.",
+            each_of(&names)
+        ));
     }
     if let Added::Shaped(shaped) = &prepared.added {
         list.push(shape_of(shaped));
@@ -268,24 +283,32 @@ fn read_off(request: &Request, terms: &Terms, prepared: &Prepared) -> Vec<String
     list
 }
 
-fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> String {
+/// Names as the subject of a sentence in the singular.
+fn each_of(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    format!("{}{}", if names.len() > 1 { "each of " } else { "" }, quoted.join(", "))
+}
+
+/// What is said of the scale of a column, before and after its name.
+fn scale_of(name: &str, terms: &Terms, fitted: &Fitted) -> (&'static str, String) {
     let columns = fitted.loaded.encoding.attributes.iter().find(|a| a.name == name).map(|a| a.columns.start);
     let rounded = columns.is_some_and(|j| fitted.units.is_rounded(j));
     let in_units = terms.balance > 0 || fitted.counting == Counting::Units;
-    match (in_units, rounded) {
-        (false, true) => format!(
-            "The standard deviation of `{name}`, by which it is scaled: counted in η. Its public unit is the power of two \
-             nearest to it, its centre the multiple of that nearest to the mean."
+    let (begins, ends) = match (in_units, rounded) {
+        (false, true) => (
+            "The standard deviation of",
+            ", by which it is scaled: counted in η. Its public unit is the power of two nearest to it, its centre the multiple of \
+             that nearest to the mean.",
         ),
-        (false, false) => format!("The standard deviation of `{name}`, by which it is scaled: counted in η."),
-        (true, true) => format!(
-            "The public unit of `{name}`, by which it is scaled: the power of two nearest to its standard deviation; its \
-             centre is the multiple of that nearest to the mean."
+        (false, false) => ("The standard deviation of", ", by which it is scaled: counted in η."),
+        (true, true) => (
+            "The public unit of",
+            ", by which it is scaled: the power of two nearest to its standard deviation; its centre is the multiple of that \
+             nearest to the mean.",
         ),
-        (true, false) => {
-            format!("Nothing of the scale of `{name}`: it is scaled by the public unit of its bounds.")
-        }
-    }
+        (true, false) => ("Nothing of the scale of", ": it is scaled by the public unit of its bounds."),
+    };
+    (begins, ends.to_owned())
 }
 
 fn attacker_knowledge(terms: &Terms) -> Vec<String> {

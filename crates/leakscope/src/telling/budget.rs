@@ -71,17 +71,19 @@ impl Budget {
     }
 
     /// How many of the subjects can be tried: they come first, in the order in which they were. What takes too long by itself does
-    /// not keep others from being tried.
+    /// not keep others from being tried, and what all of them need is done for those that somebody named.
     pub(super) fn affordable(self, subjects: &mut [Subject<'_>], n: u64, work: &Work) -> usize {
-        let (rows, p) = (n as f64, work.coefficients);
-        let shared = 10.0 * p.powi(3) + rows * p * p;
-        if rows > MOST_ROWS * self.0.max(1.0) || shared > MOST_SHARED_WORK * self.0 {
+        let rows = n as f64;
+        if rows > MOST_ROWS * self.0.max(1.0) {
             return 0;
         }
+        let named_alone = work.shared(rows) > MOST_SHARED_WORK * self.0;
         let (mut done, mut tried) = (0.0, 0_usize);
         let mut fits = |s: &Subject<'_>| {
             let with = done + work.of(s.candidates, rows);
-            let fits = with <= self.work() && (tried as f64) < (MOST_ATTRIBUTES * self.0).floor();
+            let fits = with <= self.work()
+                && (tried as f64) < (MOST_ATTRIBUTES * self.0).floor()
+                && (s.chosen || !named_alone);
             if fits {
                 (done, tried) = (with, tried + 1);
             }
@@ -95,6 +97,20 @@ impl Budget {
 }
 
 impl Work {
+    /// Work that no question can do without.
+    fn shared(&self, rows: f64) -> f64 {
+        let p = self.coefficients;
+        10.0 * p.powi(3) + rows * p * p
+    }
+
+    /// Work that a budget must allow so that all subjects are tried.
+    pub(super) fn all(&self, subjects: &[Subject<'_>], n: u64) -> f64 {
+        let rows = n as f64;
+        let questions: f64 = subjects.iter().map(|s| self.of(s.candidates, rows)).sum();
+        let number = subjects.len() as f64 / MOST_ATTRIBUTES;
+        questions.max(MOST_WORK * number.max(self.shared(rows) / MOST_SHARED_WORK))
+    }
+
     /// Work of one question at least: a look at every record, and the fewest refits.
     pub(super) fn of(&self, candidates: usize, rows: f64) -> f64 {
         let c = candidates as f64;
@@ -148,6 +164,28 @@ mod tests {
         assert_eq!(of(Some(TELL_BUDGET)).refits(1e8, 1e9), [4, 10]);
         assert_eq!(of(None).refits(1e8, all), [4, usize::MAX]);
         assert_eq!(of(Some(0.0)).refits(1e8, all), [4, 4]);
+    }
+
+    /// Of a wide table too: what all questions share counts, and so does how many there are.
+    #[test]
+    fn what_is_advised_is_enough_and_what_is_named_is_tried() {
+        let names: Vec<String> = (0..3000).map(|k| k.to_string()).collect();
+        let subjects = || names.iter().map(|n| subject(n)).collect::<Vec<_>>();
+        let usual = Budget::of(&Request::default());
+        for p in [10.0, 1000.0, 2000.0, 4000.0] {
+            let work = Work { look: p, pair: p, pair_a_level: 0.0, coefficients: p, refitted: None };
+            assert!(usual.affordable(&mut subjects(), 300, &work) < names.len(), "{p}");
+            let Allowance::Seconds(seconds) = usual.next(work.all(&subjects(), 300)) else {
+                panic!("{p}: all")
+            };
+            let advised = Budget::of(&Request { tell_budget: Some(seconds), ..Request::default() });
+            assert_eq!(advised.affordable(&mut subjects(), 300, &work), names.len(), "{p}: {seconds}");
+        }
+        let work = Work { look: 5e3, pair: 5e3, pair_a_level: 0.0, coefficients: 5e3, refitted: None };
+        let mut named = subjects();
+        named[2000].chosen = true;
+        assert_eq!(usual.affordable(&mut named, 300, &work), 1);
+        assert_eq!(named[0].name, "2000");
     }
 
     /// A text of hundreds of levels is not refitted over all of them in silence, and ordinary tables are tried whole.

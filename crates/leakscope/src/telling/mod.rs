@@ -261,7 +261,7 @@ fn tried_by<'s>(
         rank(&mut subjects)?;
     }
     let late = budget.affordable(&mut subjects, rows.len(), work);
-    let all: f64 = subjects.iter().map(|s| work.of(s.candidates, rows.len() as f64)).sum();
+    let all = work.all(&subjects, rows.len());
     if late < subjects.len() {
         tell.left_out.extend(subjects[late..].iter().map(|s| s.name.to_owned()));
         tell.more_work = Some(budget.next(all));

@@ -424,6 +424,11 @@ def _transformed(
     if hasattr(out, "toarray"):
         out = out.toarray()
     names = _names(steps, last, out, columns)
+    fitted = getattr(last, "feature_names_in_", None)
+    if steps is None and columns is None and is_frame(out) and fitted is not None and names != [str(c) for c in fitted]:
+        # Steps compare names themselves; of the model alone coefficients would go to other columns.
+        raise DataError(f"{name}: its columns are {', '.join(names or [])}; the estimator was fitted on {', '.join(map(str, fitted))}: give these, "
+                        "in this order")
     if is_frame(out):
         try:
             out = out.to_numpy() if hasattr(out, "to_numpy") else out.to_pandas().to_numpy()

@@ -3,7 +3,7 @@
 use super::audit::of_secret;
 use super::{Colour, Facts, Noise, Reservations, Success, Verdict, decide, plain, strong};
 use crate::document::attack::AttackResult;
-use crate::document::bound::{FromData, Row, SecretBounds};
+use crate::document::bound::{CurvePoint, FromData, Row, SecretBounds};
 use crate::format;
 use crate::words;
 use leakscope_core::attack::Attack as Attacker;
@@ -80,10 +80,34 @@ pub fn of_bound(f: &SecretBounds) -> Verdict {
         first.extend(covers);
     }
     let mut sentences = vec![first];
+    if let Some((d, sigma)) = f.data.as_ref().zip(calm_noise(f, decision.colour)) {
+        let sigma = format::typed_at_least(sigma);
+        sentences.push(vec![
+            strong(format!("σ = {sigma}, now {}", format::setting(f.sigma.unwrap_or(0.0)))),
+            plain(format!(
+                ", makes this page green, the least of those tried here: run it again with ⟨sigma={sigma}⟩. That is about \
+                 {} alone; what hides every attribute, leakscope audit says.",
+                d.secret.name
+            )),
+        ]);
+    }
     // What it is in words, where there are such: its formula stands in the table of bounds.
     let is = words::gloss(best.name).map_or_else(|| format!(": {}", best.source), |g| format!(" ({g})"));
     sentences.push(vec![plain(format!("The bound is {}{is}.", words::bound(best)))]);
     Verdict::new(decision, head, sentences)
+}
+
+/// The smallest noise of the curve, above the one that was asked for, at which the page would be green.
+fn calm_noise(f: &SecretBounds, colour: Colour) -> Option<f64> {
+    let d = f.data.as_ref().filter(|d| d.noise.is_none() && colour != Colour::Green)?;
+    let now = f.sigma?;
+    let calm = |point: &&CurvePoint| {
+        let (sigma, optimal) = (Some(point.sigma), point.optimal.clone().map(Optimal::Observed));
+        let there = SecretBounds { sigma, bounds: point.bounds.clone(), optimal, ..f.clone() };
+        decide(&facts(&there)).colour == Colour::Green
+    };
+    let more = d.curve.iter().filter(|p| p.sigma > now);
+    more.filter(calm).map(|p| p.sigma).min_by(f64::total_cmp)
 }
 
 fn of_table(f: &SecretBounds, d: &FromData, best: &Row, prior: f64) -> Vec<super::Span> {

@@ -65,11 +65,9 @@ pub(super) fn other_columns(names: &[String]) -> String {
 pub(super) fn missing_markers(value: &str, texts: &[String]) -> String {
     // A comma would end the marker, and what was cut is not what stands there.
     let usable = |t: &&String| !t.contains([',', '…', '⟩']);
-    let plain = |t: &str| t.chars().all(|c| c.is_alphanumeric() || "._-/+:".contains(c));
-    let shown = |t: &String| if plain(t) { t.clone() } else { format!("'{}'", t.replace('\'', "")) };
-    let mut all: Vec<String> = texts.iter().filter(usable).map(shown).collect();
+    let mut all: Vec<String> = texts.iter().filter(usable).cloned().collect();
     if all.is_empty() {
-        all.extend([value.to_owned()].iter().filter(usable).map(shown));
+        all.extend([value.to_owned()].iter().filter(usable).cloned());
     }
     if all.is_empty() { "⟨na⟩".into() } else { format!("⟨na={}⟩", all.join(",")) }
 }

@@ -18,6 +18,9 @@ pub(super) fn target(layout: &Layout, i: usize, c: &Column, options: &EncodeOpti
     if codes.is_none() && !classes_alone && !(c.numbers.mean().is_finite() && c.numbers.sd().is_finite()) {
         return Err(Error::TooLarge { column: column(), value: largest(c) });
     }
+    if let Some(spread) = c.numbers.lost_spread().filter(|_| codes.is_none() && !classes_alone) {
+        return Err(Error::TooSmall { column: column(), spread });
+    }
     let coding = match (codes, options.target) {
         (Some(codes), _) => two_classes(&column(), classes, codes, options.positive.as_deref())?,
         (None, TargetKind::Count) => TargetCoding::Count,

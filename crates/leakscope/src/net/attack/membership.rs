@@ -456,15 +456,15 @@ fn remarks<T: Real>(
     if let Some(t) = training.filter(|t| t.data.records != members.data.len() as u64) {
         out.push(format!(
             "The model was trained on {} records, these are {}: those it never saw count as its own here.",
-            t.data.records,
-            members.data.len()
+            leakscope_report::format::count(t.data.records),
+            leakscope_report::format::count(members.data.len() as u64)
         ));
     }
     if let Some(t) = training.filter(|t| shadows > 0 && t.data.records > 2 * k as u64) {
         out.push(format!(
             "Shadow models are trained on half of {} records, the model on {}: attack as many as it has, with as many others.",
-            2 * k,
-            t.data.records
+            leakscope_report::format::count(2 * k as u64),
+            leakscope_report::format::count(t.data.records)
         ));
     }
     out

@@ -41,10 +41,15 @@ fn meta(t: &Training) -> String {
         format::count(t.steps),
         format::setting(t.batch),
         match t.sampling {
-            Sampling::Poisson => format!("{}s expected in", t.unit()),
-            Sampling::Shuffle => format!("{}s in", t.unit()),
+            Sampling::Poisson => format!("{} expected in", units(t)),
+            Sampling::Shuffle => format!("{} in", units(t)),
         }
     )
+}
+
+/// What a step draws, as one or more of it.
+fn units(t: &Training) -> String {
+    format!("{}{}", t.unit(), if t.batch == 1.0 { "" } else { "s" })
 }
 
 fn run_tiles(t: &Training) -> Html {
@@ -250,7 +255,7 @@ pub(super) fn settings(t: &Training) -> Html {
     let mut rows = vec![
         ("optimiser", format!("{}, learning rate {}", t.optimizer, format::setting(t.learning_rate))),
         ("weight decay", format::setting(t.weight_decay)),
-        ("sampling", format!("{}, {} {}s a step", t.sampling.name(), format::setting(t.batch), t.unit())),
+        ("sampling", format!("{}, {} {} a step", t.sampling.name(), format::setting(t.batch), units(t))),
         ("steps", format!("{} of {}", format::count(t.steps), format::count(t.planned_steps))),
         ("seed", t.seed.to_string()),
         ("precision", t.precision.name().to_owned()),
