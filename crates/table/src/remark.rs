@@ -1,7 +1,7 @@
 //! What was guessed about a table and what was done about it, so that nobody has to find out alone.
 
 use crate::dates::DateOrder;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -256,15 +256,15 @@ impl fmt::Display for Remark {
                 f,
                 "Column `{column}`: {count} {} outside {} to {} and {} moved to the nearest bound.",
                 if *count == 1 { "value lay" } else { "values lay" },
-                shown(*low),
-                shown(*high),
+                numeral(*low),
+                numeral(*high),
                 if *count == 1 { "was" } else { "were" }
             ),
             Self::Weights { column, mean } => write!(
                 f,
                 "The weights in `{column}` have the mean {}; they were divided by it. Noise and penalty are then \
                  meant for the same number of records, whatever the unit of the weights.",
-                shown(*mean)
+                numeral(*mean)
             ),
             Self::TextsLikeNumbers { column, cell } => write!(
                 f,

@@ -5,7 +5,7 @@
 
 use crate::failure::present;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing, OneHot,
@@ -125,10 +125,7 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
         }
     }
     if let Some(share) = request.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
-        return Err(Failure::option(
-            "holdout",
-            format!("{}: expected a share between 0 and 1", shown(share)),
-        ));
+        return Err(Failure::number("holdout", numeral(share), "expected a share between 0 and 1"));
     }
     match data.iter().find(|p| !is_table(p) && p.exists()) {
         Some(path) => {
