@@ -167,8 +167,8 @@ impl Network {
     fn preset(name: &str, input: Vec<usize>, outputs: usize) -> PyResult<String> {
         let Some(preset) = Preset::of_name(name) else {
             let known = Preset::names();
-            let message = format!("`{name}`: expected one of {known}, a description, or a JSON file of one");
-            return Err(exception(&Failure::option("network", message)));
+            let expected = format!("expected one of {known}, a description, or a JSON file of one");
+            return Err(exception(&Failure::text("network", name, expected)));
         };
         Ok(preset.spec(shape(&input)?, outputs).to_json())
     }

@@ -119,9 +119,8 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
     }
     for (flag, role) in [("weights", &request.roles.weights), ("group", &request.roles.group)] {
         if let Some(column) = role {
-            let message =
-                format!("`{column}`: a network takes every record alike: leave it out, or ⟨drop⟩ the column");
-            return Err(Failure::option(flag, message));
+            let message = "a network takes every record alike: leave it out, or ⟨drop⟩ the column";
+            return Err(Failure::text(flag, column, message));
         }
     }
     if let Some(share) = request.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
