@@ -6,7 +6,7 @@ use leakscope_net::{
     Backend, Clip, Data, LayerSpec, Loss, NetSpec, Network, Result, Shape,
     engine::clipped_gradient,
     leak::{Measure, Plis, Probe, Spectral, Trace, measure},
-    preset::preset,
+    preset::Preset,
     random::{Generator, Purpose},
     text::Gpt2,
     train::{Optimizer, Privacy, Sampling, Tracking, TrainConfig, Trainer},
@@ -46,7 +46,7 @@ pub(crate) fn run(python: Option<&str>) -> Any<()> {
 /// Small batches, where the host's part shows: private steps by Poisson sampling, and measures of few records.
 pub(crate) fn small() -> Any<()> {
     let (backend, input) = (Backend::cuda(0)?, Shape::Image([28, 28, 1]));
-    let spec = preset("cnn-mnist", input, 10)?;
+    let spec = Preset::CnnMnist.spec(input, 10);
     let data: Data<f32> = records(60_000, input)?;
     let privacy = Some(Privacy { clip: CLIP, sigma: 1.0 });
     for batch in [64, 256, 1024, 4096] {
@@ -84,7 +84,7 @@ pub(crate) fn small() -> Any<()> {
 pub(crate) fn streamed(gigabytes: f64) -> Any<()> {
     let (backend, input) = (Backend::cuda(0)?, Shape::Image([28, 28, 1]));
     let n = (gigabytes * 1e9 / (4.0 * input.len() as f64)) as usize;
-    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
+    let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?.on(backend)?;
     let mut data: Data<f32> = records(n, input)?;
     let all: Vec<usize> = (0..n).collect();
     let measures = Measure { trace: Trace::Skip, ..Measure::new(CLIP, 0.5, 1) };
@@ -150,7 +150,7 @@ impl Seed {
         let backend = Backend::cuda(0)?;
         let Backend::Cuda(card) = backend else { return Err("no GPU".into()) };
         let input = Shape::Image([28, 28, 1]);
-        let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
+        let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?.on(backend)?;
         println!("{}: {} parameters, batch {BATCH}, f32", card.name(), net.parameter_count());
         Ok(Self { net, data: records(BATCH, input)?, batch: (0..BATCH).collect() })
     }
@@ -208,7 +208,7 @@ pub(crate) fn track(steps: u64) -> Any<()> {
         tracking: Tracking::Every { probes: 2 },
         ..training(Some(Privacy { clip: Clip::Hard { bound: 1.0 }, sigma: 2.0 }))
     };
-    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?.on(backend)?;
+    let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?.on(backend)?;
     let clock = Instant::now();
     let mut run = Trainer::new(net, &data, config)?;
     run.step()?;

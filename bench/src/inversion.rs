@@ -6,7 +6,7 @@ use leakscope_net::{
     attack::informed::{Linear, Rest, Training, train_many},
     attack::inversion::{Inversion, invert},
     attack::sight::{Mechanism, gradients},
-    preset::preset,
+    preset::Preset,
     quality::Range,
     random::{Generator, Purpose},
 };
@@ -21,7 +21,7 @@ const ITERATIONS: usize = 100;
 /// Ours, then PyTorch run by `python` where one is named.
 pub(crate) fn run(python: Option<&str>) -> Any<()> {
     let input = Shape::Image([28, 28, 1]);
-    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
+    let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?;
     let mut rng = Generator::new(1, Purpose::Other, 0);
     let x = (0..RECORDS * 784).map(|_| rng.uniform() as f32).collect();
     let data = Data::classes(input, x, 10, &(0..RECORDS as u32).map(|i| i % 10).collect::<Vec<_>>())?;

@@ -8,7 +8,7 @@ use leakscope_net::{
     Clip, Data, LayerSpec, Loss, Network, Result, Shape,
     engine::clipped_gradient,
     leak::{Measure, Plis, Probe, Spectral, Trace, measure},
-    preset::{mlp, preset},
+    preset::{Preset, mlp},
     random::{Generator, Purpose},
 };
 use std::io::Write;
@@ -30,7 +30,7 @@ pub(crate) struct Rate {
 /// Ours, then JAX run by `python` where one is named.
 pub(crate) fn run(python: Option<&str>) -> Any<()> {
     let input = Shape::Image([28, 28, 1]);
-    let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
+    let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?;
     let data = records(1000, input)?;
     let batch: Vec<usize> = (0..BATCH).collect();
     let n = BATCH as f64;

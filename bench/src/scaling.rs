@@ -7,7 +7,7 @@ use crate::{best, forget_peak_memory, peak_memory};
 use leakscope_core::fisher::{Directions, Geometry};
 use leakscope_core::glm::{self, Family, Penalty};
 use leakscope_net::engine::clipped_gradient;
-use leakscope_net::preset::{mlp, preset};
+use leakscope_net::preset::{Preset, mlp};
 use leakscope_net::{Clip, LayerSpec, Loss, Network, Shape};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -69,7 +69,7 @@ fn gradients(net: &Network<f32>, input: Shape, batch: usize) -> Any<Timed> {
 
 fn convolutions() -> Any<Timed> {
     let input = Shape::Image([28, 28, 1]);
-    gradients(&Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?, input, 600)
+    gradients(&Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?, input, 600)
 }
 
 fn perceptron() -> Any<Timed> {

@@ -132,7 +132,7 @@ impl Display {
     }
 
     /// The work is done: whoever watched sees the bar reach its end, and then what was found in its place.
-    pub(crate) fn done(self) {
+    pub(crate) fn finish(self) {
         // A run that was stopped ends well too, and goes on another time.
         if let Some(bar) = self.bar.as_ref().filter(|_| !self.hooks.interrupted()) {
             let whole = ProgressStyle::with_template("{prefix:>22} {bar:20} 100%  done in {elapsed}");

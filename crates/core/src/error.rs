@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A value that must be finite, or inside a range, is not.
-    #[error("{subject} is {}: expected {expected}", shown(*value))]
+    #[error("{subject} is {}: expected {expected}", numeral(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
         subject: &'static str,
@@ -18,7 +18,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A number that the caller chooses is outside its range.
-    #[error("{setting} is {}: expected {expected}", shown(*value))]
+    #[error("{setting} is {}: expected {expected}", numeral(*value))]
     Setting {
         /// Which one: whoever asks people knows under what name.
         setting: Setting,
@@ -28,7 +28,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A weight is zero, negative or no number where weights are made of one another.
-    #[error("a weight is {}: expected positive weights: leave rows of weight zero out before balancing", shown(*value))]
+    #[error("a weight is {}: expected positive weights: leave rows of weight zero out before balancing", numeral(*value))]
     Weight {
         /// What it was.
         value: f64,
@@ -98,9 +98,9 @@ pub enum Error {
     /// No value of the unknown meets the target.
     #[error(
         "no {unknown} between {} and {} reaches the target {} for {subject}: {advice}",
-        shown(*lowest),
-        shown(*highest),
-        shown(*target)
+        numeral(*lowest),
+        numeral(*highest),
+        numeral(*target)
     )]
     Unreachable {
         /// What the target is about.
@@ -119,7 +119,7 @@ pub enum Error {
     /// Leakage is too large for a number: it grows as 1/σ, and dFIL as its square.
     #[error(
         "leakage at this noise is {}: expected a finite number: choose a larger sigma, or other units of the columns",
-        shown(*value)
+        numeral(*value)
     )]
     Overflow {
         /// What it came to.
@@ -253,7 +253,7 @@ pub enum Damage {
 }
 
 /// A number with all its digits, and without hundreds of zeros.
-pub fn shown(x: f64) -> String {
+pub fn numeral(x: f64) -> String {
     let plain = x == 0.0 || !x.is_finite() || (1e-5..1e15).contains(&x.abs());
     if plain { x.to_string() } else { format!("{x:e}") }
 }

@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::{Failure, Result};
 use leakscope_core::attack::{Attack as Attacker, Options, Outcomes, Secret, attack, attack_classes};
 use leakscope_core::balance::{Level, Options as BalanceOptions, OwnWeights, Sharing, Update, Variant};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_core::fisher::Release;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Minimiser, ModelKind};
@@ -67,17 +67,14 @@ impl Playing {
     pub(crate) fn check(&self) -> Result<()> {
         for sigma in &self.sigmas {
             if !(*sigma > 0.0 && sigma.is_finite()) {
-                return Err(Failure::option(
-                    "sigmas",
-                    format!("{}: expected positive numbers", shown(*sigma)),
-                ));
+                return Err(Failure::number("sigmas", numeral(*sigma), "expected positive numbers"));
             }
         }
         if self.trials == 0 {
-            return Err(Failure::option("trials", "0: expected at least 1"));
+            return Err(Failure::number("trials", 0, "expected at least 1"));
         }
         if !(2..=MAX_BINS).contains(&self.bins) {
-            return Err(Failure::option("bins", format!("{}: expected 2 to {MAX_BINS}", self.bins)));
+            return Err(Failure::number("bins", self.bins, format!("expected 2 to {MAX_BINS}")));
         }
         Ok(())
     }

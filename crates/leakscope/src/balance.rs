@@ -70,15 +70,15 @@ impl Balancing {
         if let Some((low, high)) = self.clamp
             && !(low >= 0.0 && high > low)
         {
-            let message = match low >= 0.0 {
-                true => format!("{low}: expected less than the largest weight, {high}"),
-                false => format!("{low}: expected zero or a positive number"),
+            let expected = match low >= 0.0 {
+                true => format!("expected less than the largest weight, {high}"),
+                false => "expected zero or a positive number".into(),
             };
-            return Err(Failure::option("min_weight", message));
+            return Err(Failure::number("min_weight", low, expected));
         }
         if !(self.tolerance >= 0.0 && self.tolerance.is_finite()) {
-            let message = format!("{}: expected zero or a positive number", self.tolerance);
-            return Err(Failure::option("tolerance", message));
+            let expected = "expected zero or a positive number";
+            return Err(Failure::number("tolerance", self.tolerance, expected));
         }
         if self.sum_to_one && self.attribute.is_none() {
             return Err(Failure::option("sum_to_one", "it is about a category: name it with ⟨attribute⟩"));
@@ -315,7 +315,7 @@ fn warnings(request: &Request, ground: &Ground<'_>, balanced: &Balanced<Minimise
         Stopped::Vanished { row, weight } => all.push(format!(
             "The weight of record {} fell to {weight:.1e} of the mean, so it hardly takes part in the model: stopped at \
              iteration {last} and kept iteration {}. ⟨min_weight⟩ holds weights up.",
-            named(loaded, *row as u64)?,
+            name_of_row(loaded, *row as u64)?,
             balanced.best
         )),
         Stopped::NoFit(error) => all.push(format!(
@@ -342,7 +342,7 @@ fn not_counted() -> String {
 }
 
 /// The name of a training row: its id, or its number in the table.
-fn named(loaded: &Loaded, row: u64) -> Result<String> {
+fn name_of_row(loaded: &Loaded, row: u64) -> Result<String> {
     let name = labelled::run(&NameOfRow { row }, &loaded.rows, None)?.name;
     Ok(name.unwrap_or_else(|| (row + 1).to_string()))
 }

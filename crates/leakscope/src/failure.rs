@@ -1,8 +1,8 @@
 //! What a user is told when there is no answer: where, what was expected, what to do.
 
-use crate::spelling::{Spelling, spell};
+use crate::spelling::{Spelling, Value, spell};
 use leakscope_core::Error as CoreError;
-use leakscope_core::error::{Setting, shown};
+use leakscope_core::error::{Setting, numeral};
 use leakscope_table::{Encoding, Error as TableError};
 use std::path::PathBuf;
 
@@ -18,7 +18,9 @@ pub enum Failure {
     Option {
         /// Its name, as in requests.
         name: String,
-        /// What is wrong with its value, and what was expected.
+        /// The value that is wrong, where one is.
+        value: Option<Value>,
+        /// What is wrong, and what was expected.
         message: String,
     },
     /// The same, about the table.
@@ -48,14 +50,26 @@ pub fn present(option: &str, paths: &[PathBuf]) -> Result<()> {
 impl Failure {
     /// A message about an option, by its name in requests.
     pub fn option(name: &str, message: impl std::fmt::Display) -> Self {
-        Self::Option { name: name.into(), message: message.to_string() }
+        Self::Option { name: name.into(), value: None, message: message.to_string() }
+    }
+
+    /// A message about the number that an option was given.
+    pub fn number(name: &str, value: impl std::fmt::Display, message: impl std::fmt::Display) -> Self {
+        let value = Some(Value::Number(value.to_string()));
+        Self::Option { name: name.into(), value, message: message.to_string() }
+    }
+
+    /// A message about the text that an option was given.
+    pub fn text(name: &str, value: impl std::fmt::Display, message: impl std::fmt::Display) -> Self {
+        let value = Some(Value::Text(value.to_string()));
+        Self::Option { name: name.into(), value, message: message.to_string() }
     }
 
     /// The message as an interface spells its options.
     pub fn spelled(&self, spelling: Spelling) -> String {
         match self {
             Self::Message(text) | Self::Data(text) | Self::Fit(text) => spell(text, spelling),
-            Self::Option { name, message } => spelling.complaint(name, message),
+            Self::Option { name, value, message } => spelling.complaint(name, value.as_ref(), message),
             Self::Interrupted => "stopped; nothing was written".into(),
         }
     }
@@ -99,10 +113,10 @@ impl From<CoreError> for Failure {
             CoreError::Overflow { value } => Self::Message(format!(
                 "leakage at this noise is {}: expected a finite number: choose a larger ⟨sigma⟩, or other units \
                  with ⟨scale=standard⟩",
-                shown(value)
+                numeral(value)
             )),
             CoreError::Setting { setting, value, expected } => {
-                Self::option(option_of(setting), format!("{}: expected {expected}", shown(value)))
+                Self::number(option_of(setting), numeral(value), format!("expected {expected}"))
             }
             CoreError::Weight { .. } => {
                 Self::option("weights", "balancing needs positive weights: leave rows of weight zero out")

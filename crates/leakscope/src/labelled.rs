@@ -76,23 +76,23 @@ fn here<P: LabelledPass>(
 }
 
 fn elsewhere<P: LabelledPass>(pass: &P, away: &dyn Elsewhere) -> Result<P::State> {
-    let sent = bytes::write(P::NAME, 0, pass)?;
+    let message = bytes::write(P::NAME, 0, pass)?;
     let mut tree = Tree::new(vec![]);
-    match away.states(&[], &sent)? {
-        States::Merged(state) => return state_of(pass, &sent, &state),
+    match away.states(&[], &message)? {
+        States::Merged(state) => return state_of(pass, &message, &state),
         States::Splits(states) => {
             for state in &states {
-                tree.add_split(state_of(pass, &sent, state)?);
+                tree.add_split(state_of(pass, &message, state)?);
             }
         }
     }
     let total = tree.finish().unwrap_or_else(|| pass.start());
-    away.keep(&[], &sent, &bytes::write(P::NAME, key(&sent), &total)?)?;
+    away.keep(&[], &message, &bytes::write(P::NAME, key(&message), &total)?)?;
     Ok(total)
 }
 
-fn state_of<P: LabelledPass>(pass: &P, sent: &[u8], state: &[u8]) -> Result<P::State> {
-    let state: P::State = bytes::read(P::NAME, key(sent), state)?;
+fn state_of<P: LabelledPass>(pass: &P, message: &[u8], state: &[u8]) -> Result<P::State> {
+    let state: P::State = bytes::read(P::NAME, key(message), state)?;
     if pass.fits(&state) {
         return Ok(state);
     }
@@ -102,10 +102,10 @@ fn state_of<P: LabelledPass>(pass: &P, sent: &[u8], state: &[u8]) -> Result<P::S
 /// Runs the pass that came as bytes over a part of a table; its records go to the file of that table, where they are wanted.
 pub(crate) fn run_part<P: LabelledPass>(
     rows: &Dataset,
-    sent: &[u8],
+    message: &[u8],
     file: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> leakscope_table::Result<Vec<u8>> {
-    let pass: P = bytes::read(P::NAME, 0, sent)?;
+    let pass: P = bytes::read(P::NAME, 0, message)?;
     let wanted = pass.schema().and_then(|schema| Some((file(P::TABLE)?, schema.clone())));
     let mut writer = wanted
         .map(|(file, schema)| RecordsWriter::create(&file, RecordsFormat::Parquet, schema))
@@ -113,12 +113,12 @@ pub(crate) fn run_part<P: LabelledPass>(
     let state = here(&pass, rows, writer.as_mut())?;
     // The records are there whole before the state is.
     writer.map(RecordsWriter::finish).transpose()?;
-    Ok(bytes::write(P::NAME, key(sent), &state)?)
+    Ok(bytes::write(P::NAME, key(message), &state)?)
 }
 
 /// What tells the state of a pass from that of any other.
-fn key(sent: &[u8]) -> u64 {
-    bytes::checksum_of(sent) | 1
+fn key(message: &[u8]) -> u64 {
+    bytes::checksum_of(message) | 1
 }
 
 /// Ids of some rows: a pass keeps rows by number, and this keeps the ids of those that will be spoken of.

@@ -69,10 +69,10 @@
 //! # A network
 //! ```
 //! use leakscope_net::leak::{Measure, measure};
-//! use leakscope_net::{Clip, Data, Network, Shape, preset};
+//! use leakscope_net::{Clip, Data, Network, Shape, preset::Preset};
 //!
 //! let input = Shape::Vector([4]);
-//! let net = Network::<f64>::new(preset::preset("linear", input, 3)?, 1)?;
+//! let net = Network::<f64>::new(Preset::Linear.spec(input, 3), 1)?;
 //! let x: Vec<f64> = (0..40).map(|i| f64::from(i * 7 % 11) / 11.0).collect();
 //! let y: Vec<f64> = (0..30).map(|i| f64::from(u8::from(i % 3 == i / 3 % 3))).collect();
 //! let data = Data::new(input, x, 3, y)?;

@@ -48,7 +48,7 @@ pub(crate) fn check_rows(encoding: &Encoding) -> Result<()> {
 pub fn load(request: &Request, hooks: &Hooks) -> Result<Loaded> {
     request.check()?;
     let table = Table::open_with(&request.read, hooks)?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let encoding = Encoding::fit(&table, &request.roles, &encode_options(request, Some(seed)), hooks)?;
     check_rows(&encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;

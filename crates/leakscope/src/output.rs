@@ -45,12 +45,12 @@ pub struct Folder {
     format: RecordsFormat,
     in_memory: bool,
     /// Folders that did not exist before, outermost first: those that stay empty go again.
-    made: Vec<PathBuf>,
+    new_folders: Vec<PathBuf>,
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        for folder in self.made.iter().rev() {
+        for folder in self.new_folders.iter().rev() {
             // Refused where it holds anything.
             if fs::remove_dir(folder).is_err() {
                 break;
@@ -84,13 +84,13 @@ impl Folder {
                 format!("{} is a file: name a folder (it is made if needed)", path.display()),
             ));
         }
-        let mut made: Vec<PathBuf> = path
+        let mut new_folders: Vec<PathBuf> = path
             .ancestors()
             .take_while(|p| !p.as_os_str().is_empty() && !p.exists())
             .map(Path::to_path_buf)
             .collect();
-        made.reverse();
-        let folder = Self { path: path.into(), format, in_memory: false, made };
+        new_folders.reverse();
+        let folder = Self { path: path.into(), format, in_memory: false, new_folders };
         fs::create_dir_all(path).map_err(fail)?;
         tempfile::tempfile_in(path).map_err(fail)?;
         Ok(folder)
@@ -98,7 +98,7 @@ impl Folder {
 
     /// No folder at all: tables stay in memory, for [`Pending::into_parts`].
     pub fn in_memory() -> Self {
-        Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true, made: vec![] }
+        Self { path: PathBuf::new(), format: RecordsFormat::Parquet, in_memory: true, new_folders: vec![] }
     }
 
     /// Whether it holds files, or keeps what is put into it in memory.
@@ -273,13 +273,13 @@ impl Pending {
 
     /// File names of its tables, for the document that goes with them.
     pub fn table_names(&self) -> Vec<String> {
-        self.tables.iter().map(|t| leakscope_table::shown(t.path())).collect()
+        self.tables.iter().map(|t| leakscope_table::display_name(t.path())).collect()
     }
 
     /// The records of a table that were kept in memory besides, with their schema.
-    pub fn take_kept(&mut self, stem: &str) -> Option<(RecordsSchema, Columns)> {
+    pub fn take_sample(&mut self, stem: &str) -> Option<(RecordsSchema, Columns)> {
         let of = |t: &&mut RecordsWriter| t.path().file_stem().is_some_and(|name| name == stem);
-        self.tables.iter_mut().find(of)?.take_kept()
+        self.tables.iter_mut().find(of)?.take_sample()
     }
 
     /// The tables of a folder in memory, by name, each in parts that follow one another.

@@ -3,7 +3,7 @@
 use crate::failure::present;
 use crate::noise::NoiseOptions;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_core::glm::softmax::MAX_CLASSES;
 use leakscope_core::glm::{Family, ModelKind};
 use leakscope_core::num::Distribution;
@@ -14,6 +14,8 @@ use leakscope_table::{
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use leakscope_report::choice::ScalingMode;
 
 /// Everything an audit is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,7 +85,7 @@ pub struct Request {
     /// Seconds, on an ordinary machine, that telling values apart may take; as long as it takes without.
     pub tell_budget: Option<f64>,
     /// Whether leakage counts that columns are scaled by their own data.
-    pub scaling: ScalingChoice,
+    pub scaling: ScalingMode,
     /// Whether the page names no record, for sharing.
     pub redact: bool,
 }
@@ -190,18 +192,6 @@ pub struct Pair {
     pub values: [String; 2],
 }
 
-/// Whether leakage counts that columns are scaled by their own data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum ScalingChoice {
-    /// What a record does to means and spreads of its columns counts
-    #[default]
-    Counted,
-    /// Means and spreads are taken as public
-    Given,
-}
-
 impl Default for Request {
     fn default() -> Self {
         Self {
@@ -236,7 +226,7 @@ impl Default for Request {
             tell: vec![],
             protect_at: PROTECT_AT,
             tell_budget: Some(TELL_BUDGET),
-            scaling: ScalingChoice::default(),
+            scaling: ScalingMode::default(),
             redact: false,
         }
     }
@@ -279,15 +269,15 @@ impl Request {
             if value > 0.0 && value.is_finite() {
                 Ok(())
             } else {
-                Err(Failure::option(flag, format!("{}: expected a positive number", shown(value))))
+                Err(Failure::number(flag, numeral(value), "expected a positive number"))
             }
         };
         if !(self.l2 >= 0.0 && self.l2.is_finite()) {
-            return Err(Failure::option("l2", format!("{}: expected zero or a positive number", self.l2)));
+            return Err(Failure::number("l2", self.l2, "expected zero or a positive number"));
         }
         if !(self.intercept_share >= 0.0 && self.intercept_share.is_finite()) {
-            let message = format!("{}: expected zero or a positive number", shown(self.intercept_share));
-            return Err(Failure::option("intercept_share", message));
+            let expected = "expected zero or a positive number";
+            return Err(Failure::number("intercept_share", numeral(self.intercept_share), expected));
         }
         if self.intercept_share > 0.0 && (self.scale != Scale::None || self.family == ModelKind::Softmax) {
             let message = "a penalty on the intercept needs columns as they are, ⟨scale=none⟩, and is not for softmax models";
@@ -296,9 +286,9 @@ impl Request {
         match &self.noise {
             Noise::Default => {}
             Noise::Given(0.0) => {
-                let message = "0: a model released without noise lets somebody who knows everything else compute each value \
+                let message = "a model released without noise lets somebody who knows everything else compute each value \
                                that moves it exactly, so there is nothing to measure: expected a positive number";
-                return Err(Failure::option("sigma", message));
+                return Err(Failure::number("sigma", 0, message));
             }
             Noise::Given(sigma) => positive("sigma", *sigma)?,
             Noise::TargetEta { eta, .. } => positive("target_eta", *eta)?,
@@ -314,10 +304,10 @@ impl Request {
             return Err(Failure::option("clip_to_bounds", message));
         }
         if self.max_classes < 2 {
-            return Err(Failure::option("max_classes", format!("{}: expected at least 2", self.max_classes)));
+            return Err(Failure::number("max_classes", self.max_classes, "expected at least 2"));
         }
         if self.releases == 0 {
-            return Err(Failure::option("releases", "0: expected at least 1"));
+            return Err(Failure::number("releases", 0, "expected at least 1"));
         }
         if self.test.is_some() && self.holdout.is_some() {
             return Err(Failure::option(
@@ -326,15 +316,13 @@ impl Request {
             ));
         }
         if !(self.protect_at > 0.5 && self.protect_at <= TOLD_AT) {
-            let message = format!(
-                "{}: expected a share above 0.5, a coin toss that no noise goes below, and at most {TOLD_AT}, from which on values count as told apart",
-                self.protect_at
+            let expected = format!(
+                "expected a share above 0.5, a coin toss that no noise goes below, and at most {TOLD_AT}, from which on values count as told apart"
             );
-            return Err(Failure::option("protect_at", message));
+            return Err(Failure::number("protect_at", self.protect_at, expected));
         }
         if let Some(seconds) = self.tell_budget.filter(|s| !(*s >= 0.0 && s.is_finite())) {
-            let message = format!("{}: expected seconds, or `all`", shown(seconds));
-            return Err(Failure::option("tell_budget", message));
+            return Err(Failure::number("tell_budget", numeral(seconds), "expected seconds, or `all`"));
         }
         for limit in &self.limits {
             positive("fail_above", limit.limit)?;
@@ -387,6 +375,6 @@ pub fn delimiter(text: &str) -> Result<u8> {
     match (text, text.as_bytes()) {
         ("tab" | "\\t", _) => Ok(b'\t'),
         (_, [byte]) if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err(Failure::option("delimiter", format!("`{text}`: expected one ASCII character, or `tab`"))),
+        _ => Err(Failure::text("delimiter", text, "expected one ASCII character, or `tab`")),
     }
 }

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::failure::explain;
 use crate::model::Loaded;
-use crate::request::{Request, ScalingChoice};
+use crate::request::{Request, ScalingMode};
 use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::Counted;
 use leakscope_core::fisher::softmax::SoftmaxGeometry;
@@ -39,8 +39,8 @@ pub(crate) fn matters(encoding: &Encoding, l2: f64) -> bool {
 
 /// Whether columns are scaled by their own data, and nothing counts it though nobody said that it is public: without an intercept
 /// the means of all columns move the model, with a penalty or not.
-pub(crate) fn is_uncounted(scaling: ScalingChoice, encoding: &Encoding) -> bool {
-    scaling == ScalingChoice::Counted
+pub(crate) fn is_uncounted(scaling: ScalingMode, encoding: &Encoding) -> bool {
+    scaling == ScalingMode::Counted
         && !encoding.intercept
         && encoding.attributes.iter().any(|a| is_own(encoding, a))
 }
@@ -87,8 +87,8 @@ pub(crate) fn of_secret(request: &Request, encoding: &Encoding, name: &str) -> S
             Some(a) if is_filled(encoding, a) => SecretScaling::Given,
             Some(_) if request.l2 == 0.0 => SecretScaling::Nothing,
             Some(_) => match request.scaling {
-                ScalingChoice::Counted => SecretScaling::Counted,
-                ScalingChoice::Given => SecretScaling::Given,
+                ScalingMode::Counted => SecretScaling::Counted,
+                ScalingMode::Given => SecretScaling::Given,
             },
         },
     }

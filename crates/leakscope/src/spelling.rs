@@ -4,6 +4,7 @@
 //! it, so that no message speaks of `--l2` to somebody who calls a function, or of `l2=` to somebody at a terminal.
 
 use leakscope_report::options::written;
+use std::fmt;
 use std::sync::OnceLock;
 
 /// How an interface writes its options.
@@ -28,14 +29,14 @@ impl Spelling {
         }
     }
 
-    /// An option with what is wrong about it. A message that begins with the option's value is joined as the interface
-    /// writes a value: `--sigma: -1: expected …`, `sigma=-1: expected …`.
-    pub fn complaint(self, name: &str, message: &str) -> String {
+    /// An option with what is wrong about it, or about its value: `--sigma: -1: expected …`, `sigma=-1: expected …`.
+    pub fn complaint(self, name: &str, value: Option<&Value>, message: &str) -> String {
         let (option, message) = (self.option(name), spell(message, self));
-        let value = message.split_once(": ").map(|(value, _)| value);
-        match (self, value.map(is_value)) {
-            (Self::Python, Some(true)) => format!("{option}={}", message.replacen('`', "'", 2)),
-            (Self::CommandLine | Self::Python | Self::Rust, _) => format!("{option}: {message}"),
+        match (self, value) {
+            (Self::Python, Some(Value::Number(number))) => format!("{option}={number}: {message}"),
+            (Self::Python, Some(Value::Text(text))) => format!("{option}='{text}': {message}"),
+            (Self::CommandLine | Self::Rust, Some(value)) => format!("{option}: {value}: {message}"),
+            (Self::CommandLine | Self::Python | Self::Rust, None) => format!("{option}: {message}"),
         }
     }
 
@@ -52,6 +53,24 @@ impl Spelling {
                 Err(_) => format!("{name}={value:?}"),
             },
             (Self::Rust, ..) => format!("{name} = {value}"),
+        }
+    }
+}
+
+/// The value of an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A number, as it is shown.
+    Number(String),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => f.write_str(number),
+            Self::Text(text) => write!(f, "`{text}`"),
         }
     }
 }
@@ -78,15 +97,10 @@ pub fn for_reader(text: &str) -> String {
     spell(text, READER.get().copied().unwrap_or(Spelling::Rust))
 }
 
-/// Whether the beginning of a message is a value as messages quote them: a number, or a text between back ticks.
-fn is_value(text: &str) -> bool {
-    let quoted = text.strip_prefix('`').and_then(|t| t.strip_suffix('`'));
-    text.parse::<f64>().is_ok() || quoted.is_some_and(|t| !t.contains('`'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Failure;
 
     #[test]
     fn every_interface_has_its_own_spelling() {
@@ -109,17 +123,19 @@ mod tests {
 
     #[test]
     fn a_value_is_joined_to_its_option_as_the_interface_writes_it() {
-        let complaint = |spelling: Spelling, message| spelling.complaint("target_eta", message);
-        let wrong = "-1: expected a positive number";
-        assert_eq!(complaint(Spelling::CommandLine, wrong), "--target-eta: -1: expected a positive number");
-        assert_eq!(complaint(Spelling::Python, wrong), "target_eta=-1: expected a positive number");
-        assert_eq!(complaint(Spelling::Python, "`big`: no `x` here"), "target_eta='big': no `x` here");
-        assert_eq!(complaint(Spelling::Python, "`a` and `b`: choose"), "target_eta: `a` and `b`: choose");
+        let wrong = Failure::number("target_eta", -1, "expected a positive number");
+        assert_eq!(wrong.spelled(Spelling::CommandLine), "--target-eta: -1: expected a positive number");
+        assert_eq!(wrong.spelled(Spelling::Python), "target_eta=-1: expected a positive number");
+        let text = Failure::text("target_eta", "big", "no `x` here");
+        assert_eq!(text.spelled(Spelling::CommandLine), "--target-eta: `big`: no `x` here");
+        assert_eq!(text.spelled(Spelling::Python), "target_eta='big': no `x` here");
+        let python = |name, message| Failure::option(name, message).spelled(Spelling::Python);
+        assert_eq!(python("target_eta", "`a` and `b`: choose"), "target_eta: `a` and `b`: choose");
         assert_eq!(
-            complaint(Spelling::Python, "leave ⟨sigma⟩ out: use one"),
+            python("target_eta", "leave ⟨sigma⟩ out: use one"),
             "target_eta: leave sigma out: use one"
         );
-        assert_eq!(Spelling::Python.complaint("intercept", "no"), "fit_intercept: no");
+        assert_eq!(python("intercept", "no"), "fit_intercept: no");
     }
 
     #[test]

@@ -33,6 +33,16 @@ pub enum Label {
     Secret,
 }
 
+impl Label {
+    /// The name used in the interface.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Secret => "secret",
+        }
+    }
+}
+
 /// Records of one shape and their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Data<T> {

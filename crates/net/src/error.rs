@@ -20,7 +20,7 @@ pub enum Error {
         need: &'static str,
     },
     /// A number is outside its range.
-    #[error("{subject} is {}: expected {expected}", leakscope_core::error::shown(*value))]
+    #[error("{subject} is {}: expected {expected}", leakscope_core::error::numeral(*value))]
     OutOfRange {
         /// Name of the quantity, as the user knows it.
         subject: &'static str,

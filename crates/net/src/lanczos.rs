@@ -17,31 +17,31 @@ pub(crate) struct Tridiagonal {
     /// What rounding leaves behind of a product, as a share of the operator's size.
     rounding: f64,
     dimension: usize,
-    done: bool,
+    exact: bool,
 }
 
 impl Tridiagonal {
     /// Of an operator of a dimension. `rounding` is what is left of a product where the space is exhausted, as a share of
     /// the operator's size.
     pub(crate) fn new(rounding: f64, dimension: usize) -> Self {
-        Self { diagonal: Vec::new(), off: Vec::new(), rounding, dimension, done: false }
+        Self { diagonal: Vec::new(), off: Vec::new(), rounding, dimension, exact: false }
     }
 
     /// Whether the space is exhausted: the eigenvalue is exact.
-    pub(crate) fn done(&self) -> bool {
-        self.done
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// One more row: the product's part along its own vector, and the length of what is new in it.
     pub(crate) fn push(&mut self, along: f64, new: f64) {
-        if self.done {
+        if self.exact {
             return;
         }
         self.diagonal.push(along);
         self.off.push(new);
         let scale = self.diagonal.iter().copied().fold(0.0, |a: f64, b| a.max(b.abs()));
         let empty = new <= self.rounding * scale || new.is_nan();
-        self.done = empty || self.diagonal.len() >= self.dimension;
+        self.exact = empty || self.diagonal.len() >= self.dimension;
     }
 
     /// The largest Ritz value θ and its relative residual `|β_m s_m|/θ`, s the eigenvector of the tridiagonal matrix.
@@ -80,7 +80,7 @@ impl Tridiagonal {
             }
             s.iter_mut().for_each(|v| *v /= norm);
         }
-        let last = if self.done { 0.0 } else { b[m - 1] };
+        let last = if self.exact { 0.0 } else { b[m - 1] };
         (theta, (last * s[m - 1]).abs() / theta)
     }
 }
@@ -195,7 +195,7 @@ impl Bases {
                     let label = if k > 0 { &ys[i * k..(i + 1) * k] } else { &[] };
                     let (along, new) = r.basis.advance([&xs[i * d..(i + 1) * d], label].concat());
                     r.tridiagonal.push(along, new);
-                    r.settled = r.tridiagonal.done() || r.tridiagonal.largest().1 <= stop.tolerance;
+                    r.settled = r.tridiagonal.is_exact() || r.tridiagonal.largest().1 <= stop.tolerance;
                 });
                 Ok(records.iter().all(|r| r.settled))
             }
@@ -255,7 +255,7 @@ mod tests {
         for step in 1..=steps {
             let (along, new) = basis.advance(product(&basis.0[step - 1]));
             t.push(along, new);
-            if t.done() || t.largest().1 < 1e-10 {
+            if t.is_exact() || t.largest().1 < 1e-10 {
                 return (t, step);
             }
         }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_zero_operator_gives_zero() {
         let (t, steps) = iterate(vec![1.0; 5], 5, |_| vec![0.0; 5]);
-        assert_eq!((t.largest(), t.done(), steps), ((0.0, 0.0), true, 1));
+        assert_eq!((t.largest(), t.is_exact(), steps), ((0.0, 0.0), true, 1));
     }
 
     #[test]

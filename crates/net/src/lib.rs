@@ -22,10 +22,10 @@
 //! What two records give away through the CNN of Edmunds' table B.7, clipped at 8 under noise of σ = 0.5:
 //!
 //! ```
-//! use leakscope_net::{Clip, Data, Network, Shape, leak, preset::preset};
+//! use leakscope_net::{Clip, Data, Network, Shape, leak, preset::Preset};
 //!
 //! let input = Shape::Image([28, 28, 1]);
-//! let net = Network::<f32>::new(preset("cnn-mnist", input, 10)?, 1)?;
+//! let net = Network::<f32>::new(Preset::CnnMnist.spec(input, 10), 1)?;
 //! let data = Data::classes(input, vec![0.5; 2 * 784], 10, &[3, 7])?;
 //! let request = leak::Measure::new(Clip::Gelu { bound: 8.0 }, 0.5, 1);
 //! for record in leak::measure(&net, &data, &[0, 1], &request)? {

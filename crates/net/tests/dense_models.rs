@@ -5,7 +5,7 @@
 use leakscope_net::{
     Clip, Data, LayerSpec, Loss, NetSpec, Network, Shape,
     attack::informed::{Dense, Examples, Rest, by_label, by_ridge, projected},
-    preset::{mlp, preset},
+    preset::{Preset, mlp},
     random::{Generator, Purpose},
     train::{Optimizer, Privacy, Randomness, Sampling, TrainConfig, Trainer},
 };
@@ -106,7 +106,7 @@ fn noise_is_every_models_own() {
 /// Networks that are no chain of dense layers are refused by the layer.
 #[test]
 fn other_networks_are_refused_by_name() {
-    let cnn = preset("cnn-mnist", Shape::Image([28, 28, 1]), 10).unwrap();
+    let cnn = Preset::CnnMnist.spec(Shape::Image([28, 28, 1]), 10);
     let message = Dense::new(&cnn, vec![]).unwrap_err().to_string();
     assert!(message.contains("layer 0 (conv)") && message.contains("dense layers"), "{message}");
     let twice = NetSpec::sequential(

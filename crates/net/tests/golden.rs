@@ -6,7 +6,7 @@
 use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Real, Shape,
     leak::{Label, Measure, Plis, RecordLeak, Spectral, Trace, measure, tangent_squares},
-    preset::preset,
+    preset::Preset,
 };
 use serde::Deserialize;
 
@@ -99,7 +99,7 @@ fn agrees<T: Real>(net: &Network<T>, g: &Golden, tolerance: f64, traces: bool) {
 }
 
 fn cnn<T: Real>() -> Network<T> {
-    let spec = preset("cnn-mnist", Shape::Image([28, 28, 1]), 10).unwrap();
+    let spec = Preset::CnnMnist.spec(Shape::Image([28, 28, 1]), 10);
     Network::with_parameters(spec, &wave(26_010, 1, 0.2)).unwrap()
 }
 

@@ -7,7 +7,7 @@ use leakscope_net::{
     Backend, Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::{clipped_gradient, evaluate, pullback},
     leak::{Measure, Plis, Probe, RecordLeak, Spectral, Trace, measure},
-    preset::preset,
+    preset::Preset,
     random::{Generator, Purpose},
     text::Gpt2,
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
@@ -25,7 +25,7 @@ fn gpu() -> Option<Backend> {
 }
 
 fn spec() -> NetSpec {
-    preset("cnn-mnist", Shape::Image([28, 28, 1]), 10).unwrap()
+    Preset::CnnMnist.spec(Shape::Image([28, 28, 1]), 10)
 }
 
 macro_rules! data {

@@ -6,7 +6,7 @@ use leakscope_net::{
     Clip, Data, Error, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
     leak::{Label, Measure, Plis, Probe, Signal, Spectral, Trace, grid, measure, tangent_squares},
-    preset::{PRESETS, preset},
+    preset::Preset,
     random::{Generator, Purpose},
 };
 
@@ -287,14 +287,14 @@ fn the_network_file_comes_back_and_other_versions_are_refused() {
 
 #[test]
 fn the_networks_of_the_papers_have_their_parameters() {
-    let count = |name, input, outputs| {
-        Network::<f32>::new(preset(name, input, outputs).unwrap(), 1).unwrap().parameter_count()
+    let count = |preset: Preset, input, outputs| {
+        Network::<f32>::new(preset.spec(input, outputs), 1).unwrap().parameter_count()
     };
     let (mnist, cifar) = (Shape::Image([28, 28, 1]), Shape::Image([32, 32, 3]));
-    assert_eq!(count("linear", mnist, 10), 7_850);
-    assert_eq!(count("cnn-mnist", mnist, 10), 26_010);
-    assert_eq!(count("mlp", mnist, 10), 784 * 512 + 512 + 512 * 256 + 256 + 2570);
-    assert_eq!(count("cnn-cifar", cifar, 10), 550_570);
-    assert!(PRESETS.iter().all(|p| preset(p, cifar, 10).is_ok()));
-    assert!(matches!(preset("resnet", cifar, 10), Err(Error::Format { .. })));
+    assert_eq!(count(Preset::Linear, mnist, 10), 7_850);
+    assert_eq!(count(Preset::CnnMnist, mnist, 10), 26_010);
+    assert_eq!(count(Preset::Mlp, mnist, 10), 784 * 512 + 512 + 512 * 256 + 256 + 2570);
+    assert_eq!(count(Preset::CnnCifar, cifar, 10), 550_570);
+    assert!(Preset::ALL.iter().all(|p| Preset::of_name(p.name()) == Some(*p) && count(*p, cifar, 10) > 0));
+    assert_eq!(Preset::of_name("resnet"), None);
 }

@@ -233,7 +233,7 @@ fn picture(images: &Images, i: usize) -> Option<Picture> {
 }
 
 /// An image with its class and where it comes from.
-pub(super) fn shown(images: &Images, i: usize, caption: &str) -> Option<Captioned> {
+pub(super) fn captioned(images: &Images, i: usize, caption: &str) -> Option<Captioned> {
     Some(Captioned {
         picture: picture(images, i)?,
         caption: caption.into(),
@@ -247,7 +247,7 @@ pub(super) fn shown(images: &Images, i: usize, caption: &str) -> Option<Captione
 /// Images with their η under them.
 pub(super) fn with_eta(images: &Images, eta: &[f64], which: impl Iterator<Item = usize>) -> Vec<Captioned> {
     let one = |i: usize| {
-        let cell = shown(images, i, &format::number(eta[i]))?;
+        let cell = captioned(images, i, &format::number(eta[i]))?;
         Some(Captioned { value: Some(("η", eta[i])), ..cell })
     };
     which.filter_map(one).collect()

@@ -8,7 +8,7 @@ use leakscope::Result;
 use leakscope_net::attack::inversion::{Inversion, invert};
 use leakscope_net::attack::sight::{Mechanism, gradients};
 use leakscope_net::leak::{Measure, Plis, Trace, measure};
-use leakscope_net::preset::preset;
+use leakscope_net::preset::Preset;
 use leakscope_net::quality::{Range, haar_psi, ssim};
 use leakscope_net::{Clip, Data, Network};
 use leakscope_report::format;
@@ -92,7 +92,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Findings> {
     let normal = Normal { mean: 0.5, sd: 0.25 };
     let set = normal.data(&train_images, 2)?;
     let range = Range { low: (0.0 - normal.mean) / normal.sd, high: (1.0 - normal.mean) / normal.sd };
-    let spec = preset("cnn-mnist", set.input(), 2).map_err(failure_of)?;
+    let spec = Preset::CnnMnist.spec(set.input(), 2);
     let n = set.len() as f64;
     let (records, iterations, open, private) = match (context.full, context.synthetic) {
         (true, _) => (100, 4000, 1000, 300),

@@ -1,13 +1,13 @@
 //! Mueller et al. (2022): figure 2 and the network part of figure 3, which pixels of an image a network gives away.
 
 use super::data::{self, Images};
-use super::images::{RECORDS, ascending, shown};
+use super::images::{RECORDS, ascending, captioned};
 use super::mueller::{Schedule, failure_of, train};
 use super::{Context, Findings};
 use leakscope::{Failure, Result};
 use leakscope_net::engine::evaluate;
 use leakscope_net::leak::{Label, Measure, Plis, RecordLeak, Signal, Trace, measure};
-use leakscope_net::preset::preset;
+use leakscope_net::preset::Preset;
 use leakscope_net::{Clip, Data, Network, Shape};
 use leakscope_report::format;
 use leakscope_report::net::Picture;
@@ -55,7 +55,7 @@ fn pair(
     outputs: usize,
     (private, open): (Schedule, Schedule),
 ) -> Result<Pair> {
-    let spec = preset("cnn-mnist", train_set.input(), outputs).map_err(failure_of)?;
+    let spec = Preset::CnnMnist.spec(train_set.input(), outputs);
     // smooth, since PLIS needs a clip with a derivative: a hard one leaves no signal beyond it
     let clip = Clip::Gelu { bound: CLIP };
     let (dp, sigma) = train(context, &spec, train_set, private, Some((1.0, 1e-5, clip)))?;
@@ -102,7 +102,7 @@ const ROUNDING: f64 = 1e-6;
 /// One record with its maps under both models; none is drawn of rounding, PLIS up to `floor` under DP.
 fn maps(pair: &Pair, images: &Images, data: &Data<f32>, record: usize, floor: f64) -> Result<Vec<Captioned>> {
     let [height, width, _] = images.shape;
-    let Some(input) = shown(images, record, "input") else { return Ok(vec![]) };
+    let Some(input) = captioned(images, record, "input") else { return Ok(vec![]) };
     let mut out = vec![input.clone()];
     for (private, caption) in [(true, "with DP"), (false, "without DP")] {
         let leaks = plis(pair, private, data, &[record], true)?;

@@ -236,7 +236,8 @@ impl ResultTable {
                 "bool" => Arc::new(
                     values.extract::<&[u8]>()?.iter().map(|b| Some(*b != 0)).collect::<BooleanArray>(),
                 ),
-                _ => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+                "str" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+                other => return Err(failed(format!("there is no kind of column `{other}`"))),
             };
             rows = array.len();
             all.push((name, Column::Array(array)));

@@ -53,15 +53,12 @@ pub(crate) fn keyword(path: &str) -> &str {
 
 /// Reads a request from Python values.
 pub(crate) fn request<T: DeserializeOwned>(values: &Bound<'_, PyAny>) -> PyResult<T> {
-    T::deserialize(PyValue(values)).map_err(|wrong| {
-        let path: Vec<&str> = wrong.path.iter().rev().map(String::as_str).collect();
-        let name = keyword(&path.join(".")).to_owned();
-        OptionError::new_err(match wrong.value {
-            Some(value) => format!("{name}={value}: {}", wrong.message),
-            // a type's own words may begin with the value: `tree`: expected …
-            None => Spelling::Python.complaint(&name, &wrong.message),
-        })
-    })
+    T::deserialize(PyValue(values)).map_err(Wrong::exception)
+}
+
+/// Reads one keyword from a Python value.
+pub(crate) fn option<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    T::deserialize(PyValue(value)).map_err(|wrong| wrong.inside(name).exception())
 }
 
 /// What is wrong with a value, and where it is: the innermost name comes first.
@@ -76,6 +73,15 @@ impl Wrong {
     fn inside(mut self, name: impl Into<String>) -> Self {
         self.path.push(name.into());
         self
+    }
+
+    fn exception(self) -> PyErr {
+        let path: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
+        let name = keyword(&path.join(".")).to_owned();
+        OptionError::new_err(match self.value {
+            Some(value) => format!("{name}={value}: {}", self.message),
+            None => Spelling::Python.complaint(&name, None, &self.message),
+        })
     }
 }
 
@@ -100,6 +106,18 @@ impl<'py> PyValue<'_, 'py> {
     fn wrong(&self, expected: impl Display) -> Wrong {
         let value = self.0.repr().map_or_else(|_| "?".into(), |r| r.to_string());
         Wrong { path: vec![], value: Some(value), message: format!("expected {expected}") }
+    }
+
+    /// A type of its own words about a text quotes it before them, and serde hands on nothing else: here it stands before them as
+    /// Python writes it.
+    fn own_words(&self, wrong: Wrong) -> Wrong {
+        let Ok(text) = self.0.extract::<String>() else { return wrong };
+        match wrong.message.strip_prefix(&format!("`{text}`: ")) {
+            Some(message) if wrong.path.is_empty() && wrong.value.is_none() => {
+                Wrong { message: message.into(), ..self.wrong("") }
+            }
+            Some(_) | None => wrong,
+        }
     }
 
     /// A truth value or a text is no number, though Python has an order of both.
@@ -288,7 +306,8 @@ impl<'de> SeqAccess<'de> for Items<'_, '_> {
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Wrong> {
         let Some(item) = self.items.next() else { return Ok(None) };
         self.at += 1;
-        seed.deserialize(PyValue(item)).map(Some).map_err(|wrong| wrong.inside((self.at - 1).to_string()))
+        let (value, at) = (PyValue(item), (self.at - 1).to_string());
+        seed.deserialize(PyValue(item)).map(Some).map_err(|wrong| value.own_words(wrong).inside(at))
     }
 }
 
@@ -307,7 +326,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
         let (name, value) = self.value.take().ok_or_else(|| de::Error::custom("a value without a name"))?;
-        seed.deserialize(PyValue(value)).map_err(|wrong| wrong.inside(name))
+        seed.deserialize(PyValue(value)).map_err(|wrong| PyValue(value).own_words(wrong).inside(name))
     }
 }
 

@@ -14,7 +14,7 @@ use leakscope::net::training::{self, Besides};
 use leakscope::net::{Device, Precision};
 use leakscope_net::engine::evaluate;
 use leakscope_net::io::Tensors;
-use leakscope_net::preset::{PRESETS, preset};
+use leakscope_net::preset::Preset;
 use leakscope_net::{Backend, Clip, Data, NetSpec, Network as Net, Real, Shape};
 use leakscope_report::net::Training;
 use leakscope_table::ReadOptions;
@@ -165,12 +165,12 @@ impl Network {
     /// The file of a preset.
     #[staticmethod]
     fn preset(name: &str, input: Vec<usize>, outputs: usize) -> PyResult<String> {
-        if !PRESETS.contains(&name) {
-            let known = PRESETS.join(", ");
-            let message = format!("`{name}`: expected one of {known}, a description, or a JSON file of one");
-            return Err(exception(&Failure::option("network", message)));
-        }
-        Ok(preset(name, shape(&input)?, outputs).map_err(failed)?.to_json())
+        let Some(preset) = Preset::of_name(name) else {
+            let known = Preset::names();
+            let expected = format!("expected one of {known}, a description, or a JSON file of one");
+            return Err(exception(&Failure::text("network", name, expected)));
+        };
+        Ok(preset.spec(shape(&input)?, outputs).to_json())
     }
 
     /// Whether it computes in double precision.
@@ -238,7 +238,7 @@ impl Network {
             Either::Single(net) => {
                 request.run.precision = match net.backend() {
                     Backend::Cuda(card) if card.shortens() => Precision::Tf32,
-                    _ => Precision::F32,
+                    Backend::Cpu | Backend::Cuda(_) => Precision::F32,
                 };
                 let (end, outcome) = trained(py, request, &net, inputs, weights, progress)?;
                 (Either::Single(end), outcome)

@@ -2,6 +2,7 @@
 
 use crate::failure::{LeakscopeError, exception};
 use crate::frames::{Named, ResultTable, bytes};
+use crate::keywords::option;
 use leakscope::compare::SummaryFormat;
 use leakscope::net::attack::informed::{self, InformedOutcome};
 use leakscope::net::attack::inversion::{self, InversionOutcome};
@@ -10,7 +11,7 @@ use leakscope::net::memory::{self, NetMeasured};
 use leakscope::net::training::{self, NetTraining};
 use leakscope::output::Results;
 use leakscope::spelling::for_reader;
-use leakscope::{Failure, Result, saving};
+use leakscope::{Result, saving};
 use leakscope_report::account::Costs;
 use leakscope_report::bound::SecretBounds;
 use leakscope_report::calibrate::Calibration;
@@ -167,18 +168,9 @@ impl Outcome {
     }
 
     /// A comparison for other programmes, naming no record and no value of the data; `None` of anything else.
-    fn pipeline(&self, format: &str) -> PyResult<Option<String>> {
+    fn pipeline(&self, format: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let Document::Comparison(answer) = &self.document else { return Ok(None) };
-        let format = match format {
-            "md" => SummaryFormat::Md,
-            "junit" => SummaryFormat::Junit,
-            "sarif" => SummaryFormat::Sarif,
-            other => {
-                let wrong =
-                    Failure::option("format", format!("`{other}`: expected 'md', 'junit' or 'sarif'"));
-                return Err(exception(&wrong));
-            }
-        };
+        let format: SummaryFormat = option("format", format)?;
         Ok(Some(format.of(answer)))
     }
 
@@ -287,15 +279,8 @@ impl Outcome {
     }
 
     /// Writes into a folder what the command leaves there.
-    fn write(&self, py: Python<'_>, out: PathBuf, format: &str) -> PyResult<Vec<PathBuf>> {
-        let format = match format {
-            "parquet" => RecordsFormat::Parquet,
-            "csv" => RecordsFormat::Csv,
-            other => {
-                let wrong = Failure::option("format", format!("`{other}`: expected 'parquet' or 'csv'"));
-                return Err(exception(&wrong));
-            }
-        };
+    fn write(&self, py: Python<'_>, out: PathBuf, format: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+        let format: RecordsFormat = option("format", format)?;
         py.detach(|| self.write_into(&out, format)).map_err(|failure| exception(&failure))
     }
 

@@ -155,7 +155,7 @@ impl Content {
     }
 
     /// Bytes that are in memory already.
-    pub(crate) fn held(path: &Path, bytes: Vec<u8>) -> Self {
+    pub(crate) fn of_memory(path: &Path, bytes: Vec<u8>) -> Self {
         let (path, length) = (path.into(), bytes.len() as u64);
         Self { path, source: Bytes::Held(bytes.into()), gzip: false, bytes: length }
     }
@@ -253,7 +253,7 @@ impl Content {
         let units: Vec<u16> = body.chunks_exact(2).map(unit).collect();
         let text = String::from_utf16(&units).ok().filter(|_| body.len() % 2 == 0);
         let text = text.ok_or_else(|| Error::NotUtf16 { path: self.path.clone() })?;
-        Ok(Self::held(&self.path, text.into_bytes()))
+        Ok(Self::of_memory(&self.path, text.into_bytes()))
     }
 }
 
@@ -283,11 +283,11 @@ mod tests {
             let order = |u: u16| if big { u.to_be_bytes() } else { u.to_le_bytes() };
             let bytes: Vec<u8> =
                 "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(order).collect();
-            let content = Content::held(Path::new("t"), bytes.clone());
+            let content = Content::of_memory(Path::new("t"), bytes.clone());
             let mut out = String::new();
             content.utf16_as_utf8().unwrap().stream(0).unwrap().read_to_string(&mut out).unwrap();
             assert_eq!(out, text);
-            let cut = Content::held(Path::new("t"), bytes[..bytes.len() - 1].to_vec());
+            let cut = Content::of_memory(Path::new("t"), bytes[..bytes.len() - 1].to_vec());
             assert!(matches!(cut.utf16_as_utf8(), Err(Error::NotUtf16 { .. })));
         }
     }

@@ -212,7 +212,7 @@ impl CsvFile {
     }
 
     /// How the file is written, with the delimiter that was found; `None` where its bytes are in memory.
-    pub(crate) fn written(&self) -> Option<TextOptions> {
+    pub(crate) fn text_options(&self) -> Option<TextOptions> {
         let options = TextOptions { delimiter: Some(self.delimiter), ..self.options };
         (!self.content.is_held()).then_some(options)
     }

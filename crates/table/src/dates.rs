@@ -73,7 +73,7 @@ pub(crate) fn iso(days: i64, nanos: i64) -> String {
 }
 
 /// Days since 1970-01-01 as ISO 8601 writes them, to the second; `None` far from any calendar.
-pub(crate) fn written(days: f64) -> Option<String> {
+pub(crate) fn iso_of_days(days: f64) -> Option<String> {
     if days.is_nan() || days.abs() > 3.6e6 {
         return None;
     }

@@ -19,7 +19,7 @@ impl Encoding {
         let (v, m) = if sum_to_one && a.kind == Kind::Category {
             let levels = a.levels.len();
             let m = levels.saturating_sub(1);
-            let kept = self.one_hot.kept(levels);
+            let kept = self.one_hot.places(levels);
             (zero_sum_basis(levels)[kept.start * m..kept.end * m].to_vec(), m)
         } else {
             let mut identity = vec![0.0; k * k];

@@ -286,8 +286,8 @@ impl<'a> Encoder<'a> {
                 let code = codes[*r as usize];
                 let level =
                     if code == MISSING { step.most_frequent } else { meanings[code as usize] } as usize;
-                if step.kept.contains(&level) {
-                    row[step.first_column + level - step.kept.start] = step.one;
+                if step.places.contains(&level) {
+                    row[step.first_column + level - step.places.start] = step.one;
                 }
             }
         }

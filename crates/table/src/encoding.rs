@@ -39,7 +39,7 @@ impl OneHot {
     }
 
     /// Places of the levels that get a column, out of `levels`.
-    pub fn kept(self, levels: usize) -> Range<usize> {
+    pub fn places(self, levels: usize) -> Range<usize> {
         match self {
             Self::DropLast => 0..levels.saturating_sub(1),
             Self::DropFirst => levels.min(1)..levels,
@@ -63,6 +63,18 @@ pub enum Scale {
     Bounds,
     /// Numbers stay as they are.
     None,
+}
+
+impl Scale {
+    /// Name, as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::UnitBall => "unit-ball",
+            Self::Bounds => "bounds",
+            Self::None => "none",
+        }
+    }
 }
 
 /// What an encoding read off the data.
@@ -233,8 +245,8 @@ impl Attribute {
     }
 
     /// How people write one of its numbers, where that is not as a number: a date.
-    pub fn written(&self, value: f64) -> Option<String> {
-        if self.is_date() { dates::written(value) } else { None }
+    pub fn date_text(&self, value: f64) -> Option<String> {
+        if self.is_date() { dates::iso_of_days(value) } else { None }
     }
 
     /// A value as somebody writes it: a number, or a date such as 2024-12-31 where its numbers are dates.
@@ -473,7 +485,7 @@ impl Encoding {
     pub fn raw_columns(&self) -> Vec<String> {
         let of = |a: &Attribute| match a.kind {
             Kind::Number => vec![a.name.clone()],
-            Kind::Category => a.levels[self.one_hot.kept(a.levels.len())]
+            Kind::Category => a.levels[self.one_hot.places(a.levels.len())]
                 .iter()
                 .map(|l| format!("{}={l}", a.name))
                 .collect(),

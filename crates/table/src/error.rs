@@ -5,7 +5,7 @@ mod target;
 mod wording;
 
 use crate::place::Place;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use std::path::PathBuf;
 pub use target::TargetError;
 use wording::{
@@ -526,7 +526,7 @@ pub enum Error {
         column: String,
     },
     /// A weight is negative.
-    #[error("{place}: weight `{column}` is {}: weights must be zero or more", shown(*value))]
+    #[error("{place}: weight `{column}` is {}: weights must be zero or more", numeral(*value))]
     Weight {
         /// Where.
         place: Place,
@@ -545,13 +545,13 @@ pub enum Error {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The share of rows to hold out makes no sense.
-    #[error("⟨holdout={}⟩: expected a share between 0 and 1, such as 0.2", shown(*fraction))]
+    #[error("⟨holdout={}⟩: expected a share between 0 and 1, such as 0.2", numeral(*fraction))]
     Holdout {
         /// The share.
         fraction: f64,
     },
     /// The split leaves one side without rows.
-    #[error("⟨holdout={}⟩ leaves no rows {side} of {rows}: choose another share or seed", shown(*fraction))]
+    #[error("⟨holdout={}⟩ leaves no rows {side} of {rows}: choose another share or seed", numeral(*fraction))]
     HoldoutEmpty {
         /// The share.
         fraction: f64,

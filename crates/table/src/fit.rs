@@ -151,7 +151,8 @@ impl Encoding {
             match a.kind {
                 Kind::Number => m[a.columns.start] = (a.mean - a.centre) / a.scale,
                 Kind::Category => {
-                    for (j, (_, count)) in a.columns.clone().zip(&c.levels[self.one_hot.kept(c.levels.len())])
+                    for (j, (_, count)) in
+                        a.columns.clone().zip(&c.levels[self.one_hot.places(c.levels.len())])
                     {
                         m[j] = *count as f64 / rows / a.scale;
                     }
@@ -487,7 +488,7 @@ fn attribute(
             a.most_frequent = c.levels.values().position(|n| *n == most).unwrap_or(0);
             a.levels_origin = if facts.levels.is_some() { facts.levels_origin } else { Origin::ReadOffData };
             a.levels = c.levels.keys().map(|l| l.to_string()).collect();
-            a.columns.end = start + options.one_hot.kept(a.levels.len()).len();
+            a.columns.end = start + options.one_hot.places(a.levels.len()).len();
         }
     }
     Ok(a)

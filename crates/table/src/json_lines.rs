@@ -73,7 +73,7 @@ pub(crate) fn to_csv(content: &Content) -> Result<Content> {
         writer.write_record(&cells).map_err(failed)
     })?;
     let bytes = writer.into_inner().map_err(|e| content.failed(std::io::Error::other(e.to_string())))?;
-    Ok(Content::held(&content.path, bytes))
+    Ok(Content::of_memory(&content.path, bytes))
 }
 
 /// Calls `each` with the number (from 1) and the members of every line that is not blank.

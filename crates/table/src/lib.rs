@@ -103,6 +103,6 @@ pub use remark::Remark;
 pub use schema::{Bounds, Edge, Schema, SchemaColumn, SchemaError, SchemaKind};
 pub use splits::{Extent, FileSplit, Splits};
 pub use stored::{Fingerprint, is_remote, open_bytes};
-pub use table::{ReadOptions, Table, shown};
+pub use table::{ReadOptions, Table, display_name};
 pub use temporary::{is_temporary, remove_temporary_files, temporary_file};
 pub use words::{closest, known_names};

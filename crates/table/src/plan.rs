@@ -58,7 +58,7 @@ pub(crate) struct CategoryStep {
     pub(crate) cell: usize,
     pub(crate) first_column: usize,
     /// Levels that have a column.
-    pub(crate) kept: std::ops::Range<usize>,
+    pub(crate) places: std::ops::Range<usize>,
     /// What stands for "yes".
     pub(crate) one: f64,
     pub(crate) most_frequent: u32,
@@ -135,7 +135,7 @@ impl Plan {
                 Kind::Category => categories.push(CategoryStep {
                     cell,
                     first_column: a.columns.start,
-                    kept: encoding.one_hot.kept(a.levels.len()),
+                    places: encoding.one_hot.places(a.levels.len()),
                     one: 1.0 / a.scale,
                     most_frequent: a.most_frequent as u32,
                     other: a.other.map(|o| o as u32),

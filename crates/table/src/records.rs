@@ -5,13 +5,12 @@
 //! are, without encoding them again. The result is written under a temporary name, readable by its owner
 //! alone, and renamed when it is complete: until then an earlier file stays as it was.
 
-mod kept;
+mod sample;
 
 use crate::temporary::temporary_file;
 use crate::{Error, Result};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use kept::{Keep, Kept};
 use parquet::arrow::{ArrowSchemaConverter, ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
@@ -20,6 +19,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::reader::ChunkReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+use sample::{Keep, Sample};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub struct RecordsWriter {
     output: Output,
     pending: Columns,
     rows: u64,
-    kept: Kept,
+    sample: Sample,
 }
 
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub struct RecordsPart {
     rows: Columns,
     spill: Option<Spill>,
     spilled: u64,
-    kept: Kept,
+    sample: Sample,
 }
 
 #[derive(Debug)]
@@ -128,8 +128,8 @@ impl PartMaker {
     /// An empty part.
     pub fn part(&self) -> RecordsPart {
         let rows = Columns::new(&self.shape.columns);
-        let kept = Kept::new(rows.texts.len(), rows.numbers.len());
-        RecordsPart { shape: Arc::clone(&self.shape), rows, spill: None, spilled: 0, kept }
+        let sample = Sample::new(rows.texts.len(), rows.numbers.len());
+        RecordsPart { shape: Arc::clone(&self.shape), rows, spill: None, spilled: 0, sample }
     }
 }
 
@@ -140,7 +140,7 @@ impl RecordsPart {
             self.rows.positions.push(position);
         }
         if let Some(keep) = self.shape.keep {
-            self.kept.note(keep, position, id, texts, numbers);
+            self.sample.note(keep, position, id, texts, numbers);
         }
         self.push(id, texts, numbers)
     }
@@ -296,7 +296,7 @@ impl RecordsWriter {
             output: Output::Memory(vec![]),
             pending,
             rows: 0,
-            kept: Kept::default(),
+            sample: Sample::default(),
         }
     }
 
@@ -347,7 +347,7 @@ impl RecordsWriter {
             }
         };
         let pending = Columns::new(&shape.columns);
-        Ok(Self { shape: Arc::new(shape), output, pending, rows: 0, kept: Kept::default() })
+        Ok(Self { shape: Arc::new(shape), output, pending, rows: 0, sample: Sample::default() })
     }
 
     /// Keeps records in memory besides, for whoever shows them: of `rows` records all, or a fair sample with those at either end
@@ -356,15 +356,15 @@ impl RecordsWriter {
     pub fn keeping(mut self, rows: u64, most: usize) -> Self {
         if let Some(shape) = Arc::get_mut(&mut self.shape).filter(|s| !s.in_memory) {
             shape.keep = Some(Keep { rows, most });
-            self.kept = Kept::new(shape.columns.texts.len(), shape.columns.numbers.len());
+            self.sample = Sample::new(shape.columns.texts.len(), shape.columns.numbers.len());
         }
         self
     }
 
     /// The records that were kept, and their schema; those of a table in memory stay there, and are none of these.
-    pub fn take_kept(&mut self) -> Option<(RecordsSchema, Columns)> {
+    pub fn take_sample(&mut self) -> Option<(RecordsSchema, Columns)> {
         let keep = self.shape.keep?;
-        Some((self.shape.columns.clone(), std::mem::take(&mut self.kept).into_rows(keep)))
+        Some((self.shape.columns.clone(), std::mem::take(&mut self.sample).into_rows(keep)))
     }
 
     /// A maker of parts that borrows nothing from the writer, so that parts can be filled while others are
@@ -376,7 +376,7 @@ impl RecordsWriter {
     /// Appends the records of a part after all that were appended before.
     pub fn append(&mut self, mut part: RecordsPart) -> Result<()> {
         self.rows += part.len();
-        self.kept.append(std::mem::take(&mut part.kept));
+        self.sample.append(std::mem::take(&mut part.sample));
         if let Output::Memory(parts) = &mut self.output {
             let mut rows = part.rows;
             rows.shrink_to_fit();

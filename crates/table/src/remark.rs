@@ -2,7 +2,7 @@
 
 use crate::dates::DateOrder;
 use crate::words;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -283,7 +283,7 @@ impl fmt::Display for Remark {
                  differs counts as a value of its own. Where numbers or dates are meant, write them plainly (12.5, 2024-12-31)."
             ),
             Self::Marker { column, value } => {
-                let (value, reaches) = (shown(*value), if *value < 0.0 { "goes down" } else { "goes up" });
+                let (value, reaches) = (numeral(*value), if *value < 0.0 { "goes down" } else { "goes up" });
                 write!(
                     f,
                     "Column `{column}` {reaches} to {value}, far from its other values, and that was taken for a number. If it marks \
@@ -307,8 +307,8 @@ impl fmt::Display for Remark {
                 "Column `{column}`: {} {} outside {} to {} and {} moved to the nearest bound.",
                 words::count(*count),
                 if *count == 1 { "value lay" } else { "values lay" },
-                shown(*low),
-                shown(*high),
+                numeral(*low),
+                numeral(*high),
                 if *count == 1 { "was" } else { "were" }
             ),
             Self::Weights { column, mean } => write!(
@@ -316,7 +316,7 @@ impl fmt::Display for Remark {
                 "The weights in `{column}` have the mean {}; they were divided by it. Noise and penalty are then \
                  meant for the same number of records, whatever the unit of the weights.",
                 // Its digits are of no use, and many.
-                format!("{mean:.3e}").parse().map_or_else(|_| shown(*mean), shown)
+                format!("{mean:.3e}").parse().map_or_else(|_| numeral(*mean), numeral)
             ),
             Self::TextsLikeNumbers { column, cell } => write!(
                 f,

@@ -1,7 +1,7 @@
 //! What is known of a table before anybody looks at it: a file that a person writes, or edits from a draft.
 
 use crate::dates::{self, DateOrder};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -368,8 +368,8 @@ pub enum SchemaError {
         "{}{} to {} is no range: expected two finite numbers, the smaller one first",
         // who reads a pair by itself knows where it stands
         if column.is_empty() { String::new() } else { format!("bounds of `{column}`: ") },
-        shown(*low),
-        shown(*high)
+        numeral(*low),
+        numeral(*high)
     )]
     Range {
         /// The column.
@@ -392,8 +392,8 @@ pub enum SchemaError {
         "column `{column}`: {count} {} outside the bounds {} to {}: correct them or the bounds, or move such \
          values to the nearest bound with ⟨clip_to_bounds⟩",
         if *count == 1 { "value lies" } else { "values lie" },
-        shown(*low),
-        shown(*high)
+        numeral(*low),
+        numeral(*high)
     )]
     OutOfBounds {
         /// The column.
@@ -416,8 +416,8 @@ pub enum SchemaError {
     /// A scale that no column can have.
     #[error(
         "column `{column}`: ({column} − {})/{}: expected two finite numbers, the second above 0",
-        shown(*centre),
-        shown(*scale)
+        numeral(*centre),
+        numeral(*scale)
     )]
     Scale {
         /// The column.

@@ -24,8 +24,8 @@ impl Table {
         let mut files = Vec::new();
         for path in self.paths() {
             // What is held in memory has no file, and is refused below.
-            let found = Stored::find(path).and_then(|file| Ok((file.fingerprint()?, file)));
-            files.push(found.ok());
+            let file = Stored::find(path).and_then(|file| Ok((file.fingerprint()?, file)));
+            files.push(file.ok());
         }
         let describe = |(number, split): (usize, &Split)| {
             let source = &self.inner.files[split.file].source;
@@ -151,7 +151,7 @@ impl FileSplit {
 
 /// Records of a CSV file; `None` where its bytes are in memory.
 fn bytes_of(csv: &CsvFile, range: &CsvRange) -> Option<Extent> {
-    let TextOptions { delimiter, encoding, decimal, no_header } = csv.written()?;
+    let TextOptions { delimiter, encoding, decimal, no_header } = csv.text_options()?;
     Some(Extent::Bytes {
         start: range.start,
         end: range.end,

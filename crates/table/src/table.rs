@@ -46,12 +46,12 @@ impl ReadOptions {
     pub fn names(&self) -> Vec<String> {
         let memory = self.memory.iter().map(Memory::name);
         let files = self.paths.iter().map(PathBuf::as_path);
-        files.chain(memory).map(shown).collect()
+        files.chain(memory).map(display_name).collect()
     }
 }
 
 /// The name of a file without its folder, for display.
-pub fn shown(path: &Path) -> String {
+pub fn display_name(path: &Path) -> String {
     if crate::content::is_standard_input(path) {
         return crate::content::STANDARD_INPUT.into();
     }

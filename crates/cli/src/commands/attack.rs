@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let display =
         Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
     let mut attack_outcome = attack::run(&base, &playing, &display.hooks)?;
-    display.done();
+    display.finish();
     let json = leakscope_report::owners_document(&attack_outcome);
     let mut written = vec![];
     if let Some(folder) = &folder {

@@ -3,10 +3,10 @@
 use super::columns::columns;
 use super::noise_args::ShapeArgs;
 use super::release_line::release_line;
-use super::run_args::{RedactArgs, of_model};
+use super::run_args::{RedactArgs, RunArgs, of_model};
 use super::table_args::{ModelArgs, TableArgs, name_and_number, name_and_text};
 use crate::progress::Display;
-use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingChoice, Statistic};
+use leakscope::audit::{self, Limit, Noise, Outcome, Pair, Request, ScalingMode, Statistic};
 use leakscope::coefficients::read_coefficients;
 use leakscope::output::Folder;
 use leakscope::spelling::for_reader;
@@ -89,8 +89,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "10", allow_negative_numbers = true)]
     pub(crate) tell_budget: String,
     /// Whether leakage counts that columns are scaled by their own data
-    #[arg(long, value_enum, default_value_t = ScalingChoice::Counted)]
-    pub(crate) scaling: ScalingChoice,
+    #[arg(long, value_enum, default_value_t = ScalingMode::Counted)]
+    pub(crate) scaling: ScalingMode,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -106,21 +106,14 @@ pub(crate) struct OutputArgs {
     pub(crate) format: RecordsFormat,
     #[command(flatten)]
     pub(crate) redact: RedactArgs,
-    /// Print the audit as JSON to stdout, and nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// No remarks, no warnings (they stay in the results) and no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = request(args)?;
-    use_threads(args.output.threads)?;
+    args.output.run.start()?;
     let format = args.output.format;
     let folder = args.output.out.as_deref().map(|dir| Folder::open(dir, format)).transpose()?;
     if let Some(folder) = &folder {
@@ -128,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let files = saving::audit_files(request.score.is_some());
         folder.spare(&read, files.texts, files.tables)?;
     }
-    if let (false, Some(folder)) = (args.output.quiet, &folder)
+    if let (false, Some(folder)) = (args.output.run.quiet, &folder)
         && leakscope::release::holds_releases(folder.path())
     {
         crate::tell!(
@@ -136,7 +129,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             folder.path().display()
         );
     }
-    let display = Display::start(args.output.quiet || args.output.json, args.output.out.clone())?.may_end();
+    let display =
+        Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?.may_end();
     let on_encoding =
         |encoding: &Encoding| display.remark(&(columns(encoding, &args.table.columns.drop) + "\n"));
     let Outcome { mut audit, mut pending } =
@@ -146,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let clock = Instant::now();
         audit.tables = pending.table_names();
         let beside = Beside {
-            records: audit::explore::kept(&audit, &mut pending),
+            records: audit::explore::sample(&audit, &mut pending),
             command: Some(command_line()),
             release: release_of_this()?,
             fingerprint: if audit.redact { None } else { saving::fingerprint(folder, &request.read)? },
@@ -159,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         display.settle();
         written = folder.publish(pending)?;
     }
-    display.done();
+    display.finish();
     show(args, &audit, &written)?;
     let breached = audit.limits.iter().any(|l| !l.ok);
     Ok(ExitCode::from(u8::from(breached)))
@@ -178,28 +172,18 @@ fn release_of_this() -> Result<Option<String>> {
     Ok(release_line(&words, &command))
 }
 
-/// Limits the number of threads, where that was asked for.
-pub(crate) fn use_threads(threads: Option<usize>) -> Result<()> {
-    let Some(threads) = threads else { return Ok(()) };
-    if threads == 0 {
-        return Err(Failure::option("threads", "0: expected at least 1"));
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    pool.build_global().map_err(|e| Failure::option("threads", e))
-}
-
 fn show(args: &Args, audit: &Audit, written: &[PathBuf]) -> Result<()> {
     let stdout = std::io::stdout();
-    let text = if args.output.json {
+    let text = if args.output.run.json {
         leakscope_report::json(audit)
     } else {
         let colour = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let shown = if args.output.quiet { &Audit { warnings: vec![], ..audit.clone() } } else { audit };
+        let shown = if args.output.run.quiet { &Audit { warnings: vec![], ..audit.clone() } } else { audit };
         leakscope_report::summary(shown, 80, colour)
     };
     // Whoever reads may stop early (`| head`): that is no failure.
     let _ = stdout.lock().write_all(for_reader(&text).as_bytes());
-    if !args.output.quiet && !args.output.json {
+    if !args.output.run.quiet && !args.output.run.json {
         crate::note!();
         if let (None, Some(seed)) = (args.seed, audit.seed) {
             crate::note!("seed {seed} (drawn; give it with --seed to repeat this split)");

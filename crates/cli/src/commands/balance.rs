@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Outcome { mut balance, mut pending } = args.machines.ask(base, &display.hooks, |base| {
         balance::run(&base, &balancing, folder.as_ref(), &display.hooks, |text| display.line(text))
     })?;
-    display.done();
+    display.finish();
     let json = leakscope_report::owners_document(&balance);
     let mut written = vec![];
     if let Some(folder) = &folder {

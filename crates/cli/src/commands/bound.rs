@@ -191,7 +191,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         })?,
         None => bound::answer(&request, &display.hooks)?,
     };
-    display.done();
+    display.finish();
     let json = leakscope::bound::document(&bounds);
     let page = || leakscope_report::bound_page(&bounds);
     args.show.show(folder.as_ref(), (PageKind::Bound, &json), page, &bound::summary(&bounds))?;

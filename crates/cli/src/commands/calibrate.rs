@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let request = args.request()?;
     let display = Display::start(args.quiet || args.json, None)?.may_end();
     let calibration_document = calibrate::run(&request, &display.hooks)?;
-    display.done();
+    display.finish();
     let printed = match args.json {
         true => calibrate::document(&calibration_document),
         false => leakscope::spelling::for_reader(&leakscope_report::calibration(&calibration_document)),

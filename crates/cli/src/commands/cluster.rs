@@ -1,8 +1,9 @@
 //! `leakscope plan`, `run`, `merge` and `worker`: an audit in parts, on machines that see one folder; a worker also helps whoever asks
 //! with `--machines`.
 
-use super::audit::{self, use_threads};
+use super::audit;
 use super::machines_args::patience;
+use super::run_args::ThreadArgs;
 use crate::progress::Display;
 use leakscope::cluster::{Due, Plan, Progress};
 use leakscope::{Failure, Result, cluster};
@@ -23,9 +24,8 @@ pub(crate) struct RunArgs {
     /// The part, from 0
     #[arg(long, value_name = "K")]
     part: usize,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Merges the parts of a plan that are there, and says which pass comes next; the last merge writes the audit.
@@ -40,9 +40,8 @@ pub(crate) struct MergeArgs {
     /// Print the pass that comes next as JSON: its name, the number of its parts and those that are missing
     #[arg(long)]
     json: bool,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Computes parts of a plan, and merges them, until the audit is done; or those of a command with --machines. Any number of workers
@@ -58,15 +57,14 @@ pub(crate) struct WorkerArgs {
     /// Say nothing of single parts
     #[arg(long, short)]
     quiet: bool,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Plans an audit.
 pub(crate) fn plan(args: &audit::Args) -> Result<ExitCode> {
     let request = audit::request(args)?;
-    use_threads(args.output.threads)?;
+    args.output.run.start()?;
     let Some(out) = &args.output.out else {
         return Err(Failure::option("out", "a plan is a folder that all machines see: name one"));
     };
@@ -76,16 +74,16 @@ pub(crate) fn plan(args: &audit::Args) -> Result<ExitCode> {
             "the records of a plan are a folder of Parquet files: leave it out",
         ));
     }
-    let display = Display::start(args.output.quiet || args.output.json, Some(out.clone()))?;
+    let display = Display::start(args.output.run.quiet || args.output.run.json, Some(out.clone()))?;
     let plan = Plan::new(out, &request, &display.hooks)?;
     let progress = plan.merge(&display.hooks)?;
-    display.done();
-    tell(out, &progress, args.output.json)
+    display.finish();
+    tell(out, &progress, args.output.run.json)
 }
 
 /// Runs a part.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
-    use_threads(args.threads)?;
+    args.threads.start()?;
     let plan = Plan::open(&args.plan)?;
     let display = Display::start(true, Some(args.plan.clone()))?;
     let pass = match &args.pass {
@@ -100,7 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
 
 /// Merges.
 pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
-    use_threads(args.threads)?;
+    args.threads.start()?;
     let plan = Plan::open(&args.plan)?;
     if let Some(pass) = &args.pass {
         let missing = plan.missing(pass)?;
@@ -111,13 +109,13 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode> {
     }
     let display = Display::start(args.json, Some(args.plan.clone()))?;
     let progress = plan.merge(&display.hooks)?;
-    display.done();
+    display.finish();
     tell(&args.plan, &progress, args.json)
 }
 
 /// Works until the audit is done.
 pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode> {
-    use_threads(args.threads)?;
+    args.threads.start()?;
     let working = patience(args.patience)?;
     let display = Display::start(true, Some(args.plan.clone()))?;
     let on_part = |pass: &str, part: usize| {
@@ -126,7 +124,7 @@ pub(crate) fn worker(args: &WorkerArgs) -> Result<ExitCode> {
         }
     };
     let progress = cluster::worker(&args.plan, working, &display.hooks, &on_part)?;
-    display.done();
+    display.finish();
     match progress {
         Some(progress) => tell(&args.plan, &progress, false),
         // Another worker wrote the result.

@@ -30,7 +30,7 @@ impl Page {
     }
 
     /// The page that the command has written: of the folder, of a release in it, or the one that lists several folders.
-    fn written(&self) -> Option<PathBuf> {
+    fn page(&self) -> Option<PathBuf> {
         let inner = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|e| e.path());
         let pages = std::iter::once(self.folder.clone()).chain(inner).map(|f| f.join("report.html"));
         let fresh = |page: &PathBuf| {
@@ -51,7 +51,7 @@ impl Page {
 
     /// Opens it; where there is no browser the page is still there.
     pub(super) fn open(&self) -> Result<()> {
-        let Some(page) = self.written() else { return Ok(()) };
+        let Some(page) = self.page() else { return Ok(()) };
         if !start(&page) {
             crate::note!("{} could not be opened from here: open it in a browser", page.display());
         }

@@ -106,7 +106,8 @@ pub(crate) fn step(text: &str) -> Result<ReleaseStep> {
     }
     match step.mechanism() {
         Ok(_) => Ok(step),
-        Err(Failure::Option { message, .. }) => Err(wrong(message)),
+        Err(Failure::Option { value: Some(value), message, .. }) => Err(wrong(format!("{value}: {message}"))),
+        Err(Failure::Option { value: None, message, .. }) => Err(wrong(message)),
         Err(other) => Err(other),
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let outcome = args
         .machines
         .ask(base, &display.hooks, |base| release::run(&base, &terms, folder.path(), &display.hooks))?;
-    display.done();
+    display.finish();
     let (mut owned, ready) = match outcome {
         Outcome::Ready(owned, ready) => (owned, ready),
         Outcome::Refused(why) => {

@@ -56,9 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             )),
         };
     };
-    for (option, given) in [("trials", args.trials == Some(0)), ("runs", args.runs == Some(0))] {
-        if given {
-            return Err(Failure::option(option, "0: expected at least 1"));
+    for (option, is_zero) in [("trials", args.trials == Some(0)), ("runs", args.runs == Some(0))] {
+        if is_zero {
+            return Err(Failure::number(option, 0, "expected at least 1"));
         }
     }
     args.run.start()?;
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             folder.as_ref().map(|f| papers::write(&reproduction, f)).transpose()?.unwrap_or_default();
         all.push((reproduction, written));
     }
-    display.done();
+    display.finish();
     let index = match &args.out {
         Some(out) if chosen.len() > 1 => papers::write_index(out)?,
         Some(_) | None => vec![],

@@ -54,22 +54,36 @@ pub(crate) struct RunArgs {
     /// No remarks, no warnings (they stay in the results) and no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
-impl RunArgs {
+/// How many threads compute.
+#[derive(clap::Args, Debug, Clone, Copy)]
+pub(crate) struct ThreadArgs {
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl ThreadArgs {
     /// Sets the number of threads.
-    pub(crate) fn start(&self) -> Result<()> {
+    pub(crate) fn start(self) -> Result<()> {
         match self.threads {
             None => Ok(()),
-            Some(0) => Err(Failure::option("threads", "0: expected at least 1")),
+            Some(0) => Err(Failure::number("threads", 0, "expected at least 1")),
             Some(threads) => rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build_global()
                 .map_err(|e| Failure::option("threads", e)),
         }
+    }
+}
+
+impl RunArgs {
+    /// Sets the number of threads.
+    pub(crate) fn start(&self) -> Result<()> {
+        self.threads.start()
     }
 
     /// What the user should know, on stderr.

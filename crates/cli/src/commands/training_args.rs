@@ -3,7 +3,7 @@
 use super::net::ReleaseArgs;
 use super::run_args::{RedactArgs, RunArgs};
 use crate::progress::Display;
-use leakscope::net::train::{Listener, RunRequest, Track, TrainOutcome};
+use leakscope::net::train::{Listener, RunRequest, Tracked, TrainOutcome};
 use leakscope::net::{Device, Precision};
 use leakscope::{Failure, Result};
 use leakscope_report::format;
@@ -54,7 +54,7 @@ pub(crate) struct TrainingArgs {
     /// Keep what records (or texts) give away: of a random panel at every step and besides of those drawn, of those drawn alone,
     /// or of every one at every step
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "panel")]
-    track: Option<Track>,
+    track: Option<Tracked>,
     /// Random probes of each trace that --track keeps
     #[arg(long, value_name = "N", default_value_t = 4, requires = "track")]
     probes: usize,
@@ -123,7 +123,7 @@ impl TrainingArgs {
     }
 
     /// Trains, with progress, and shows what came of it.
-    pub(crate) fn shown(
+    pub(crate) fn train(
         &self,
         train: impl FnOnce(&Path, &Listener<'_>) -> Result<TrainOutcome>,
     ) -> Result<ExitCode> {
@@ -145,7 +145,7 @@ impl TrainingArgs {
             },
         };
         let outcome = train(&self.out, &listener)?;
-        display.done();
+        display.finish();
         let training = &outcome.training;
         if !(run.json && outcome.diverged.is_some()) {
             run.show(&to_json(training), &training_summary(training), &outcome.written);

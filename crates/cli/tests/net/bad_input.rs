@@ -1,7 +1,7 @@
 //! Bad input: an error that names the flag, file or record, and earlier results untouched.
 
 use super::support::*;
-use leakscope_net::{Network, Shape, io::Tensors, preset::preset};
+use leakscope_net::{Network, Shape, io::Tensors, preset::Preset};
 use std::fs;
 
 #[test]
@@ -174,7 +174,7 @@ fn bad_input_is_explained() {
         let message = audit(&out);
         assert!(message.contains(says), "{more:?}: {message}");
     }
-    let wide = Network::<f32>::new(preset("linear", Shape::Image([9, 9, 1]), 3).unwrap(), 1).unwrap();
+    let wide = Network::<f32>::new(Preset::Linear.spec(Shape::Image([9, 9, 1]), 3), 1).unwrap();
     let elsewhere = dir.join("wide");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("network.json"), wide.spec().to_json()).unwrap();

@@ -1,15 +1,13 @@
 //! The attacks themselves, on all records of a block at once: products with the noise, then guesses.
 
-use super::tally::{PARTS, Players, Tally};
+use super::tally::{Players, Tally, ranges};
 use super::whitebox::{Deltas, Models, collected};
 use super::{Attack, Options, Secret};
 use crate::Result;
 use crate::glm::{Family, Fit};
 use crate::linalg::{axpy, dot, matmul, matmul_transposed};
 use crate::rows::{Block, Rows};
-
-/// Records of a block that are worked on together: their products with the noise stay in the cache.
-const TOGETHER: usize = 64;
+use std::ops::Range;
 
 /// Everything the attackers know that is not about one record.
 pub(super) struct Game<'a> {
@@ -122,9 +120,8 @@ impl<'a> Game<'a> {
         self.options.attacks.contains(&attack)
     }
 
-    /// The white box needs models with candidates in place.
-    fn white_box(&self) -> bool {
-        self.plays(Attack::WhiteBox) || self.plays(Attack::WhiteBoxPrior)
+    fn players(&self) -> Players<'_> {
+        Players { secret: self.secret, options: self.options, parts: self.parts }
     }
 
     /// One pass for what is known of every released model: its errors and the gradient over all records.
@@ -224,16 +221,14 @@ impl<'a> Game<'a> {
 
     /// All attacks on all records.
     pub(super) fn play(&self, rows: &dyn Rows) -> Result<Tally> {
-        let parts = if self.parts.is_empty() { 0 } else { PARTS };
-        let start = || Tally::new(self.options, parts);
-        let mut total = start();
-        if self.fit.family == Family::Linear || !self.white_box() {
+        let white_box = self.options.white_box();
+        let mut total = self.players().tally();
+        if self.fit.family == Family::Linear || !white_box {
             rows.fold(
-                || (start(), Space::default()),
+                || (self.players().tally(), Space::default()),
                 |(tally, space), block| {
-                    for first in (0..block.len()).step_by(TOGETHER) {
-                        let range = first..(first + TOGETHER).min(block.len());
-                        if self.white_box() {
+                    for range in ranges(block) {
+                        if white_box {
                             self.models.first_steps(block, range.clone(), &mut space.deltas)?;
                         }
                         self.guess(block, range, tally, space);
@@ -253,23 +248,20 @@ impl<'a> Game<'a> {
             self.models.by_newton(rows, &block, &mut space.deltas)?;
             let all = std::mem::take(&mut space.deltas);
             let per_record = self.secret.len() * self.fit.w.len();
-            for first in (0..block.len()).step_by(TOGETHER) {
-                let range = first..(first + TOGETHER).min(block.len());
+            for range in ranges(&block) {
+                let delta = &all.delta[range.start * per_record..range.end * per_record];
                 space.deltas.delta.clear();
-                space
-                    .deltas
-                    .delta
-                    .extend_from_slice(&all.delta[range.start * per_record..range.end * per_record]);
+                space.deltas.delta.extend_from_slice(delta);
                 self.guess(&block, range, &mut total, &mut space);
             }
         }
         Ok(total)
     }
 
-    fn guess(&self, block: &Block, range: std::ops::Range<usize>, tally: &mut Tally, space: &mut Space) {
+    fn guess(&self, block: &Block, range: Range<usize>, tally: &mut Tally, space: &mut Space) {
         let (p, t, m) = (self.fit.w.len(), self.options.trials, self.secret.len());
         let n = range.len();
-        if self.white_box() {
+        if self.options.white_box() {
             space.moved.resize(n * m * t, 0.0);
             // Distances by Σ⁻¹ are those of F⁻¹Δ, and the noise is white there.
             if let Some(shape) = &self.options.shape {
@@ -282,13 +274,10 @@ impl<'a> Game<'a> {
         matmul(&block.x[range.start * p..range.end * p], &self.noise, (n, p, t), &mut space.projected);
         space.best.resize(t, 0.0);
         space.guess.resize(t, 0);
-        let players = Players { secret: self.secret, options: self.options, parts: self.parts };
-        for (k, i) in range.enumerate() {
-            tally.row(players, (block, i), space, |attack, s, space| {
-                self.record(attack, s, (block, i, k), space);
-                &space.guess
-            });
-        }
+        tally.rows(self.players(), (block, range), space, |attack, s, (i, k), space| {
+            self.record(attack, s, (block, i, k), space);
+            &space.guess
+        });
     }
 
     /// The guesses of one attacker about row `i` of a block (`k` of those in `space`) in every trial.

@@ -87,6 +87,17 @@ pub struct Options {
     pub two_class: bool,
 }
 
+impl Options {
+    /// Whether any attacker needs models with candidates in place.
+    fn white_box(&self) -> bool {
+        let needs = |attack: &Attack| match attack {
+            Attack::WhiteBox | Attack::WhiteBoxPrior => true,
+            Attack::BlackBox | Attack::Informed => false,
+        };
+        self.attacks.iter().any(needs)
+    }
+}
+
 /// What one attacker achieved at one noise scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {

@@ -3,9 +3,19 @@
 use super::{Attack, Options, Outcome, Outcomes, PartOutcome, Secret};
 use crate::claim::Observed;
 use crate::rows::Block;
+use std::ops::Range;
 
 /// Parts that an index of `parts` may name.
-pub(super) const PARTS: usize = 10;
+const PARTS: usize = 10;
+
+/// Records of a block that are worked on together: their products with the noise stay in the cache.
+const TOGETHER: usize = 64;
+
+/// The rows of a block in ranges that are worked on together.
+pub(super) fn ranges(block: &Block) -> impl Iterator<Item = Range<usize>> + use<> {
+    let rows = block.len();
+    (0..rows).step_by(TOGETHER).map(move |first| first..(first + TOGETHER).min(rows))
+}
 
 /// What is guessed, by whom, and the part of the rows that each row belongs to, where it is told.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +23,20 @@ pub(super) struct Players<'a> {
     pub(super) secret: &'a Secret,
     pub(super) options: &'a Options,
     pub(super) parts: &'a [u8],
+}
+
+impl Players<'_> {
+    /// Where their hits are counted.
+    pub(super) fn tally(self) -> Tally {
+        let parts = if self.parts.is_empty() { 0 } else { PARTS };
+        let (s, t) = (self.options.sigmas.len(), self.options.trials);
+        Tally {
+            hits: vec![0; self.options.attacks.len() * s * t],
+            part_hits: vec![0; s * parts * t],
+            part_records: vec![0; parts],
+            ..Tally::default()
+        }
+    }
 }
 
 /// Hits of the attacks; mergeable.
@@ -30,19 +54,22 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(options: &Options, parts: usize) -> Self {
-        let (s, t) = (options.sigmas.len(), options.trials);
-        Self {
-            hits: vec![0; options.attacks.len() * s * t],
-            part_hits: vec![0; s * parts * t],
-            part_records: vec![0; parts],
-            ..Self::default()
+    /// Plays every attack on some rows of a block and counts who is right. `guesses` leaves those of an attacker at a noise
+    /// scale in every trial, about row `i` of the block, `k` of those here.
+    pub(super) fn rows<Space>(
+        &mut self,
+        players: Players<'_>,
+        (block, range): (&Block, Range<usize>),
+        space: &mut Space,
+        guesses: impl for<'s> Fn(Attack, usize, (usize, usize), &'s mut Space) -> &'s [u32],
+    ) {
+        for (k, i) in range.enumerate() {
+            self.row(players, (block, i), space, |attack, s, space| guesses(attack, s, (i, k), space));
         }
     }
 
-    /// Plays every attack on a row of a block and counts who is right; `guesses` leaves them in every trial. A row whose
-    /// value is no candidate is left out.
-    pub(super) fn row<Space>(
+    /// The same for one row. A row whose value is no candidate is left out.
+    fn row<Space>(
         &mut self,
         players: Players<'_>,
         (block, i): (&Block, usize),

@@ -224,12 +224,12 @@ mod tests {
                 };
                 let model = (kind, penalty, 10);
                 let plain = balance_model(&rows, model, &own, |_, _, _| Ok(())).unwrap();
-                let found = balance_model(space.rows(), model, &inside, |_, _, _| Ok(())).unwrap();
-                assert!(close(&plain.weights, &found.weights, 1e-9), "{kind:?}");
-                assert!(close(&plain.eta, &found.eta, 1e-9), "{kind:?} {:?} {:?}", plain.eta, found.eta);
-                let lifted = space.coefficients(found.fit.w());
+                let dual = balance_model(space.rows(), model, &inside, |_, _, _| Ok(())).unwrap();
+                assert!(close(&plain.weights, &dual.weights, 1e-9), "{kind:?}");
+                assert!(close(&plain.eta, &dual.eta, 1e-9), "{kind:?} {:?} {:?}", plain.eta, dual.eta);
+                let lifted = space.coefficients(dual.fit.w());
                 assert!(close(plain.fit.w(), &lifted, 1e-9), "{kind:?}");
-                assert_eq!(plain.best, found.best);
+                assert_eq!(plain.best, dual.best);
                 if kind == ModelKind::from(Family::Linear) {
                     let count = |rows: &dyn Rows, options: &Options| {
                         counted(rows, (kind, penalty), options, &[], plain.best).unwrap().unwrap().eta

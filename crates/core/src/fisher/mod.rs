@@ -70,6 +70,21 @@ impl Release {
     fn gain(self) -> f64 {
         f64::from(self.releases).sqrt() / self.sigma
     }
+
+    /// # Errors
+    /// [`Error::Setting`] for a σ that is no positive number, [`Error::OutOfRange`] for no release at all.
+    fn check(self) -> Result<()> {
+        Setting::Sigma.positive(self.sigma)?;
+        check_releases(self.releases)
+    }
+}
+
+/// Refuses a number of releases that is none.
+pub(crate) fn check_releases(releases: u32) -> Result<()> {
+    match releases {
+        0 => Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" }),
+        1.. => Ok(()),
+    }
 }
 
 /// The attributes with one direction: their projections come first, in this order.
@@ -187,10 +202,7 @@ impl Geometry {
         release: Release,
         whitener: Option<&[f64]>,
     ) -> Result<Self> {
-        Setting::Sigma.positive(release.sigma)?;
-        if release.releases == 0 {
-            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
-        }
+        release.check()?;
         let p = fit.w.len();
         let d = fit.penalty.data_width(p);
         let mut inverse = Cholesky::new(&fit.hessian, p)?.inverse();

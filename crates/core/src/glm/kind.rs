@@ -160,10 +160,10 @@ impl ModelKind {
 
     /// Its name without a parameter.
     pub fn name(self) -> &'static str {
-        self.named().name()
+        self.model_name().name()
     }
 
-    fn named(self) -> ModelName {
+    fn model_name(self) -> ModelName {
         match self {
             Self::Linear => ModelName::Linear,
             Self::Logistic => ModelName::Logistic,

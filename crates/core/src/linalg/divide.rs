@@ -83,8 +83,8 @@ struct Turn {
 /// What is left of `D + ρzzᵀ` after vectors that are known have been set aside.
 struct Reduced {
     /// Places whose root is to be found, by the size of d, and all others.
-    kept: Vec<usize>,
-    known: Vec<usize>,
+    active: Vec<usize>,
+    idle: Vec<usize>,
     turns: Vec<Turn>,
 }
 
@@ -95,11 +95,11 @@ fn reduced(d: &mut [f64], z: &mut [f64], rho: f64) -> Reduced {
     let largest = |x: &[f64]| x.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
     // what is left out moves no eigenvalue by more than a rounding of the largest
     let small = 8.0 * f64::EPSILON * largest(d).max(rho * largest(z));
-    let (mut kept, mut known, mut turns) = (vec![], vec![], vec![]);
+    let (mut active, mut idle, mut turns) = (vec![], vec![], vec![]);
     let mut before: Option<usize> = None;
     for j in order {
         if rho * z[j].abs() <= small {
-            known.push(j);
+            idle.push(j);
             continue;
         }
         let Some(i) = before.replace(j) else { continue };
@@ -107,26 +107,26 @@ fn reduced(d: &mut [f64], z: &mut [f64], rho: f64) -> Reduced {
         let (c, s) = (z[j] / length, -z[i] / length);
         let apart = d[j] - d[i];
         if (apart * c * s).abs() > small {
-            kept.push(i);
+            active.push(i);
             continue;
         }
         (z[i], z[j]) = (0.0, length);
         (d[i], d[j]) = (d[i] * c * c + d[j] * s * s, d[i] * s * s + d[j] * c * c);
         turns.push(Turn { i, j, c, s });
-        known.push(i);
+        idle.push(i);
     }
-    kept.extend(before);
-    Reduced { kept, known, turns }
+    active.extend(before);
+    Reduced { active, idle, turns }
 }
 
 fn merged(first: &Eigen, second: &Eigen, rho: f64, mut z: Vec<f64>) -> Result<Eigen> {
     let (half, n) = (first.values.len(), z.len());
     let mut d: Vec<f64> = first.values.iter().chain(&second.values).copied().collect();
-    let Reduced { kept, known, turns } = reduced(&mut d, &mut z, rho);
-    let pick = |x: &[f64]| kept.iter().map(|&j| x[j]).collect::<Vec<f64>>();
+    let Reduced { active, idle, turns } = reduced(&mut d, &mut z, rho);
+    let pick = |x: &[f64]| active.iter().map(|&j| x[j]).collect::<Vec<f64>>();
     let (poles, z) = (pick(&d), pick(&z));
     let squares: Vec<f64> = z.iter().map(|z| z * z).collect();
-    let roots: Vec<Root> = (0..kept.len())
+    let roots: Vec<Root> = (0..active.len())
         .into_par_iter()
         .with_min_len(8)
         .map(|j| {
@@ -136,16 +136,16 @@ fn merged(first: &Eigen, second: &Eigen, rho: f64, mut z: Vec<f64>) -> Result<Ei
     // poles nearest to the roots, and how far these are from them
     let near: Vec<f64> = roots.iter().map(|root| poles[root.pole]).collect();
     let beside: Vec<f64> = roots.iter().map(|root| root.beside).collect();
-    let exact: Vec<f64> = (0..kept.len())
+    let exact: Vec<f64> = (0..active.len())
         .into_par_iter()
         .with_min_len(8)
         .map(|i| dispatch(Loewner { d: &poles, near: &near, beside: &beside, i }).copysign(z[i]))
         .collect();
 
     // all eigenvalues, with the place of a root or of what is known
-    let found = (0..kept.len()).map(|j| (near[j] + beside[j], Some(j), 0));
+    let of_roots = (0..active.len()).map(|j| (near[j] + beside[j], Some(j), 0));
     let mut all: Vec<(f64, Option<usize>, usize)> =
-        found.chain(known.iter().map(|&i| (d[i], None, i))).collect();
+        of_roots.chain(idle.iter().map(|&i| (d[i], None, i))).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut vectors = vec![0.0; n * n];
     let rows = n.div_ceil(PIECES);
@@ -153,7 +153,7 @@ fn merged(first: &Eigen, second: &Eigen, rho: f64, mut z: Vec<f64>) -> Result<Ei
         let mut inside = vec![0.0; all.len() * n];
         for (row, (_, root, place)) in inside.chunks_exact_mut(n).zip(all) {
             match root {
-                Some(j) => in_eigenbasis(&kept, (&exact, &poles), (near[*j], beside[*j]), row),
+                Some(j) => in_eigenbasis(&active, (&exact, &poles), (near[*j], beside[*j]), row),
                 None => row[*place] = 1.0,
             }
             for Turn { i, j, c, s } in turns.iter().rev() {
@@ -179,15 +179,15 @@ fn merged(first: &Eigen, second: &Eigen, rho: f64, mut z: Vec<f64>) -> Result<Ei
 }
 
 /// The vector of a root in the eigenbasis of the halves: `ẑᵢ/(dᵢ − λ)`, of norm one.
-fn in_eigenbasis(kept: &[usize], (z, d): (&[f64], &[f64]), (near, beside): (f64, f64), row: &mut [f64]) {
+fn in_eigenbasis(active: &[usize], (z, d): (&[f64], &[f64]), (near, beside): (f64, f64), row: &mut [f64]) {
     let mut sum = 0.0;
-    for ((&place, z), d) in kept.iter().zip(z).zip(d) {
+    for ((&place, z), d) in active.iter().zip(z).zip(d) {
         let v = z / ((d - near) - beside);
         row[place] = v;
         sum += v * v;
     }
     let scale = 1.0 / sum.sqrt();
-    kept.iter().for_each(|&place| row[place] *= scale);
+    active.iter().for_each(|&place| row[place] *= scale);
 }
 
 /// A root: the pole that it is nearer to, and how far it is from that.

@@ -10,6 +10,7 @@ use super::glance::Limits;
 use super::worst::{Certainty, Separation, summed_up};
 use super::{Candidate, Noise, Question, penalty_change, replaced};
 use crate::balance::{Options, weights_after};
+use crate::fisher::check_releases;
 use crate::glm::{Minimiser, ModelKind, Penalty};
 use crate::linalg::{norm, times};
 use crate::rows::{Altered, InMemory, Rows};
@@ -49,9 +50,7 @@ impl<'a> BalancedTelling<'a> {
         units: &'a Units,
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
-        if releases == 0 {
-            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
-        }
+        check_releases(releases)?;
         let (mut x, mut y, mut weights) = (vec![], vec![], vec![]);
         rows.fold(
             || (vec![], vec![], vec![]),

@@ -18,6 +18,7 @@ use super::refit::{Job, Refit, unless_there_is_none};
 use super::step::excess;
 use super::worst::Separation;
 use super::{Candidate, Noise, Question, penalty_change, replaced};
+use crate::fisher::check_releases;
 use crate::glm::softmax::{contrasts, fit_from, reduced_curvature, reduced_residual, softmax};
 use crate::linalg::{
     Cholesky, axpy, condition, dot, largest_eigenvalue, matmul, matmul_by_transposed, matmul_transposed,
@@ -55,9 +56,7 @@ impl<'a> SoftmaxTelling<'a> {
         (model, units): (&'a SoftmaxInUnits, &'a Units),
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
-        if releases == 0 {
-            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
-        }
+        check_releases(releases)?;
         Ok(Self {
             rows,
             models: Models::new(rows, model, units, Spread::of(noise, model.fit.coefficients())?)?,

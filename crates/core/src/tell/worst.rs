@@ -1,9 +1,10 @@
 //! Every record of a table: the worst and the median, with the worst ones refitted.
 
 use super::glance::{Limits, glance};
-use super::refit::Job;
+use super::refit::{Job, Refit};
 use super::{Candidate, Models, Noise, Question, any_level, two_values};
 use crate::claim::Bound;
+use crate::fisher::check_releases;
 use crate::rows::Rows;
 use crate::units::{FitInUnits, Units};
 use crate::{Error, Result};
@@ -100,9 +101,7 @@ impl<'a> Telling<'a> {
         (model, units): (&'a FitInUnits, &'a Units),
         (noise, releases): (&Noise, u32),
     ) -> Result<Self> {
-        if releases == 0 {
-            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
-        }
+        check_releases(releases)?;
         Ok(Self { rows, models: Models::new(rows, model, units, noise)?, releases })
     }
 
@@ -141,7 +140,11 @@ impl<'a> Telling<'a> {
     pub fn refine(&self, look: &mut Look, refits: usize) -> Result<()> {
         match self.models.model.fit.family.constant_curvature() {
             true => sharpen(self.rows, &self.models, look),
-            false => refine(self.rows, &self.models, look, refits),
+            false => {
+                let Look { candidates, limits, refitted } = look;
+                let exact = |numbers: &[usize]| self.models.exact(self.rows, candidates, numbers);
+                refine(limits, (refitted, refits), exact)
+            }
         }
     }
 
@@ -207,17 +210,18 @@ impl Look {
     }
 }
 
-impl Models<'_> {
-    /// The largest distance of two candidates, from models with their errors; `None` shows for certain.
-    fn limits(&self, models: &[Option<(&[f64], f64)>]) -> Limits {
+impl Limits {
+    /// Of the largest distance of two candidates, from their models with errors; `None` shows for certain. `length` is that of
+    /// a difference in the noise's units, up to `slack` times too long.
+    pub(super) fn of(models: &[Option<Refit>], slack: f64, length: impl Fn(&[f64]) -> f64) -> Self {
         let (mut least, mut most, mut pair) = (0.0_f64, 0.0_f64, [0, models.len().clamp(1, 2) as u32 - 1]);
         for (i, a) in models.iter().enumerate() {
             for (j, b) in models[..i].iter().enumerate() {
                 let apart = match (a, b) {
-                    (Some((a, ea)), Some((b, eb))) => {
-                        let difference: Vec<f64> = a.iter().zip(*b).map(|(a, b)| a - b).collect();
-                        let (length, error) = (self.length(&difference), ea + eb);
-                        least = least.max(length * (2.0 - self.slack) - error);
+                    (Some(a), Some(b)) => {
+                        let difference: Vec<f64> = a.delta.iter().zip(&b.delta).map(|(a, b)| a - b).collect();
+                        let (length, error) = (length(&difference), a.error + b.error);
+                        least = least.max(length * (2.0 - slack) - error);
                         if length.is_nan() { f64::INFINITY } else { length + error }
                     }
                     // Somebody may see it; nobody need.
@@ -228,23 +232,25 @@ impl Models<'_> {
                 }
             }
         }
-        Limits { least, most, pair, refitted: false, certain: None }
+        Self { least, most, pair, refitted: false, certain: None }
     }
+}
 
-    /// The same by exact models: what is told for certain then is.
-    fn exact_limits(
-        &self,
-        record: &Record,
-        candidates: &[Candidate],
-        models: &[Option<(&[f64], f64)>],
-    ) -> Limits {
-        let limits = self.limits(models);
-        let (_, x, y, _) = record;
-        let certain = limits.most.is_infinite().then(|| match self.shows_in_units(x, *y, candidates) {
-            true => Certainty::Units,
-            false => Certainty::NoModel,
-        });
-        Limits { refitted: true, certain, ..limits }
+impl Models<'_> {
+    /// Limits of some rows by exact models: what is told for certain then is.
+    fn exact(&self, rows: &dyn Rows, candidates: &[Candidate], numbers: &[usize]) -> Result<Vec<Exact>> {
+        let records = records(rows, numbers)?;
+        let placed = placed(&records, candidates);
+        let models = self.refit(rows, &jobs(&records, &placed))?;
+        let of = |((row, x, y, _), models): (&Record, &[Option<Refit>])| {
+            let limits = Limits::of(models, self.slack, |v| self.length(v));
+            let certain = limits.most.is_infinite().then(|| match self.shows_in_units(x, *y, candidates) {
+                true => Certainty::Units,
+                false => Certainty::NoModel,
+            });
+            (*row, Limits { refitted: true, certain, ..limits })
+        };
+        Ok(records.iter().zip(models.chunks_exact(candidates.len())).map(of).collect())
     }
 
     /// Whether a public unit would be another with one of the candidates.
@@ -266,20 +272,22 @@ fn sharpen(rows: &dyn Rows, models: &Models<'_>, look: &mut Look) -> Result<()> 
     if order.is_empty() {
         return Ok(());
     }
-    let records = records(rows, &order)?;
-    let placed = placed(&records, &look.candidates);
-    let fitted = models.refit(rows, &jobs(&records, &placed))?;
-    for (record, fitted) in records.iter().zip(fitted.chunks_exact(look.candidates.len())) {
-        let fitted: Vec<_> =
-            fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-        look.limits[record.0 as usize] = models.exact_limits(record, &look.candidates, &fitted);
+    for (row, limits) in models.exact(rows, &look.candidates, &order)? {
+        look.limits[row as usize] = limits;
     }
     Ok(())
 }
 
-/// Refits records, those with the largest limits first, until no other can be worse.
-fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) -> Result<()> {
-    let Look { candidates, limits, refitted } = look;
+/// A row and its limits by exact models.
+pub(super) type Exact = (u64, Limits);
+
+/// Refits records, those with the largest limits first, until no other can be worse or `refits` of them were; `exact` refits
+/// some rows.
+pub(super) fn refine(
+    limits: &mut [Limits],
+    (refitted, refits): (&mut usize, usize),
+    exact: impl Fn(&[usize]) -> Result<Vec<Exact>>,
+) -> Result<()> {
     let mut order: Vec<usize> = (0..limits.len()).collect();
     order.sort_by(|&a, &b| limits[b].most.total_cmp(&limits[a].most));
     while *refitted < refits {
@@ -296,14 +304,8 @@ fn refine(rows: &dyn Rows, models: &Models<'_>, look: &mut Look, refits: usize) 
         if round.is_empty() {
             break;
         }
-        let records = records(rows, &round)?;
-        let placed = placed(&records, candidates);
-        let jobs = jobs(&records, &placed);
-        let fitted = models.refit(rows, &jobs)?;
-        for (record, fitted) in records.iter().zip(fitted.chunks_exact(candidates.len())) {
-            let fitted: Vec<_> =
-                fitted.iter().map(|f| f.as_ref().map(|f| (f.delta.as_slice(), f.error))).collect();
-            limits[record.0 as usize] = models.exact_limits(record, candidates, &fitted);
+        for (row, exact) in exact(&round)? {
+            limits[row as usize] = exact;
         }
         *refitted += round.len();
     }

@@ -115,7 +115,7 @@ fn of_levels(loaded: &Loaded, attribute: &Attribute) -> Result<Candidates> {
         counted.iter().find(|l| l.0 == *level).map_or(0, |l| l.1)
     };
     let indicator = 1.0 / attribute.scale;
-    let kept = loaded.encoding.one_hot.kept(levels.len());
+    let kept = loaded.encoding.one_hot.places(levels.len());
     let value = |m: usize| kept.clone().map(|j| if j == m { indicator } else { 0.0 }).collect();
     Ok(Candidates {
         names: levels.clone(),

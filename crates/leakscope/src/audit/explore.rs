@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// Records on a page; of more there is a sample, with the most and the least exposed.
 pub const EXPLORED: usize = 100_000;
 
-/// The records that were kept while the table was written.
-pub fn kept(audit: &Audit, pending: &mut Pending) -> Option<Explore> {
-    let (schema, columns) = pending.take_kept("records")?;
+/// A sample that stayed in memory while the table was written.
+pub fn sample(audit: &Audit, pending: &mut Pending) -> Option<Explore> {
+    let (schema, columns) = pending.take_sample("records")?;
     Some(of(audit, &schema, &[&columns]))
 }
 

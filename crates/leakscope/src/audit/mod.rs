@@ -19,7 +19,7 @@ mod softmax;
 mod tell;
 mod utility;
 
-pub use crate::request::{Limit, Noise, Pair, Request, ScalingChoice, Statistic};
+pub use crate::request::{Limit, Noise, Pair, Request, ScalingMode, Statistic};
 pub(crate) use measuring::Measuring;
 pub(crate) use noise::solve;
 pub(crate) use scaling::count as count_scaling;
@@ -186,7 +186,7 @@ fn read(
     on_encoding: &dyn Fn(&Encoding),
 ) -> Result<(Table, Loaded, Option<u64>)> {
     let table = Table::open_with(&request.read, hooks)?;
-    let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::drawn));
+    let seed = request.holdout.map(|_| request.seed.unwrap_or_else(crate::seed::draw));
     // Several rows of one person are audited, and never called protected.
     let options = EncodeOptions { repeated_ids: true, ..encode_options(request, seed) };
     let encoding = Encoding::fit(&table, &request.roles, &options, hooks)?;
@@ -195,7 +195,7 @@ fn read(
     request.check_names(&encoding)?;
     crate::telling::check(request, &encoding)?;
     let rows = Dataset::new(&table, &encoding, Subset::Training, hooks)?;
-    let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::drawn);
+    let seed_of_all = seed.or(request.seed).unwrap_or_else(crate::seed::draw);
     let loaded = Loaded { encoding, rows, test: None, seed: seed_of_all, warnings: vec![] };
     Ok((table, loaded, seed))
 }

@@ -7,7 +7,7 @@ use super::{Request, measure};
 use crate::Result;
 use crate::failure::explain;
 use crate::noise::{Designed, Scaled, count_scaling};
-use crate::request::ScalingChoice;
+use crate::request::ScalingMode;
 use crate::scaling::{is_filled, is_own, matters, own_units, units};
 use leakscope_core::fisher::noise::Noise as Gaussian;
 use leakscope_core::fisher::scaling::{Counted, Depth};
@@ -18,7 +18,6 @@ use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner;
 use leakscope_core::units::{FitInUnits, Units};
 use leakscope_report::audit::ScalingEffect;
-use leakscope_report::choice::ScalingMode;
 use leakscope_table::{Dataset, Encoding};
 use std::borrow::Cow;
 
@@ -33,7 +32,7 @@ pub(super) struct Prepared {
 
 /// The units of the encoding, in which those columns are scaled by their own data whose scaling counts.
 pub(super) fn units_of_encoding(request: &Request, encoding: &Encoding) -> Result<Units> {
-    let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
+    let counts = request.scaling == ScalingMode::Counted && matters(encoding, request.l2);
     own_units(encoding, counts).map_err(|e| explain(e, encoding, request.l2))
 }
 
@@ -45,7 +44,7 @@ pub(super) fn units_that_count(request: &Request, encoding: &Encoding) -> Result
 
 /// The model in the units of its encoding, in which those columns are scaled by their own data whose scaling counts.
 pub(super) fn in_encoding(request: &Request, encoding: &Encoding, fit: &Fit) -> Result<(FitInUnits, Units)> {
-    let counts = request.scaling == ScalingChoice::Counted && matters(encoding, request.l2);
+    let counts = request.scaling == ScalingMode::Counted && matters(encoding, request.l2);
     units(encoding, fit, counts).map_err(|e| explain(e, encoding, request.l2))
 }
 
@@ -82,7 +81,7 @@ pub(crate) fn count(
     rows: &Dataset,
     designed: &mut Designed,
 ) -> Result<()> {
-    if request.scaling != ScalingChoice::Counted || !matters(encoding, request.l2) {
+    if request.scaling != ScalingMode::Counted || !matters(encoding, request.l2) {
         return Ok(());
     }
     let explained = |e| explain(e, encoding, request.l2);
@@ -128,7 +127,7 @@ pub(super) fn prepare(
     // In units of the encoding it is the same model, and most of the work of a wide table is its geometry.
     let geometry = if model.fit == *fit { counted.geometry().clone() } else { geometry()? };
     let depth = depth(fit);
-    let replaces = request.scaling == ScalingChoice::Counted;
+    let replaces = request.scaling == ScalingMode::Counted;
     Ok(Prepared { geometry, counting: Some(Counting { counted, depth, replaces }) })
 }
 

@@ -189,7 +189,7 @@ pub(super) fn score<P: Scores>(
 }
 
 fn file_names(table: &Table) -> Vec<String> {
-    table.paths().map(leakscope_table::shown).collect()
+    table.paths().map(leakscope_table::display_name).collect()
 }
 
 /// A thousand quantiles of the training records' η, to rank points against.

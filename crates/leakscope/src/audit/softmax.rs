@@ -8,7 +8,7 @@ use super::remarks::away_from_minimiser;
 use super::scaling::{self, Spread};
 use super::tell::{self, Fitted};
 use super::utility::{Cost, TestRows, grid, points, test_rows};
-use super::{AttributeSlot, Noise, Outcome, Request, ScalingChoice, attribute_directions};
+use super::{AttributeSlot, Noise, Outcome, Request, ScalingMode, attribute_directions};
 use super::{guessed, inference, score, shapes};
 use crate::Result;
 use crate::coefficients::match_named;
@@ -163,7 +163,7 @@ fn prepare(
         None => Ok(Prepared { geometry, counting: None }),
         Some(units) => Ok(Prepared {
             geometry: geometry.with_units(&units).map_err(explained)?,
-            counting: Some(request.scaling == ScalingChoice::Counted),
+            counting: Some(request.scaling == ScalingMode::Counted),
         }),
     }
 }

@@ -7,7 +7,7 @@ use super::scaling::{in_encoding, units_of_encoding};
 use super::{AttributeSlot, Request};
 use crate::Result;
 use crate::failure::explain;
-use crate::telling::{self, QUANTILES, Subject, TYPICAL, candidates, target_spread};
+use crate::telling::{self, Subject, TYPICAL, candidates, label_candidates, target_spread};
 use leakscope_core::glm::Fit;
 use leakscope_core::glm::softmax::SoftmaxFit;
 use leakscope_report::tell::Tell;
@@ -84,15 +84,7 @@ fn subjects<'a>(
         let name = encoding.target.name.as_str();
         let exposure = distance * measured.label.max;
         let chosen = chosen(name);
-        let candidates = match &encoding.target.coding {
-            TargetCoding::Classes(classes) if !chosen => classes.len(),
-            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
-            TargetCoding::Classes(_)
-            | TargetCoding::TwoClass { .. }
-            | TargetCoding::Number
-            | TargetCoding::Count
-            | TargetCoding::Positive => 2,
-        };
+        let candidates = label_candidates(&encoding.target.coding, chosen);
         all.push(Subject { attribute: None, name, exposure, candidates, chosen });
     }
     all.sort_by(|a, b| b.chosen.cmp(&a.chosen).then(b.exposure.total_cmp(&a.exposure)));

@@ -33,7 +33,7 @@ pub const FIG_2: [u64; 7] = [2, 10, 100, 1_000, 100_000, 10_000_000, 10_000_000_
 /// Advantage against the ε of (1, ε)-Rényi DP, one curve for each number of equally likely candidates.
 pub fn against_epsilon(candidates: &[u64], epsilons: &[f64]) -> Result<SecretBounds> {
     if let Some(e) = epsilons.iter().find(|e| !(**e >= 0.0 && e.is_finite())) {
-        return Err(Failure::option("at", format!("{e}: ε is a number, not negative")));
+        return Err(Failure::number("at", e, "ε is a number, not negative"));
     }
     let mut series = vec![];
     for &m in candidates {

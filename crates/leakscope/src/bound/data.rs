@@ -18,7 +18,7 @@ use leakscope_core::attack::{
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::bound::{Channel, Prior, RecordBounds, bounds, estimation};
 use leakscope_core::dp::gaussian;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_core::fisher::noise::Noise;
 use leakscope_core::glm::{Family, Minimiser, ModelKind};
 use leakscope_core::pass;
@@ -340,7 +340,7 @@ fn sigmas(bounding: &Bounding, mean_eta: f64) -> Result<Vec<f64>> {
     let chosen = bounding.sigma.map(|s| ("sigma", s));
     for (flag, sigma) in chosen.into_iter().chain(all.iter().map(|s| ("sigmas", *s))) {
         if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Failure::option(flag, format!("{}: expected a positive number", shown(sigma))));
+            return Err(Failure::number(flag, numeral(sigma), "expected a positive number"));
         }
     }
     all.extend(bounding.sigma);

@@ -10,7 +10,7 @@ use leakscope_core::attack::Attack;
 use leakscope_core::bound::Prior;
 use leakscope_core::bound::table::Simulation;
 use leakscope_core::dp::Adjacency;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_report::bound::SecretBounds;
 use leakscope_table::{Hooks, ReadOptions, Table};
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ pub fn answer(args: &BoundRequest, hooks: &Hooks) -> Result<SecretBounds> {
     if let Some(eta) = args.eta {
         for (flag, value) in [("eta", Some(eta)), ("prior_sd", args.prior_sd)] {
             if let Some(x) = value.filter(|x| !(*x > 0.0 && x.is_finite())) {
-                return Err(Failure::option(flag, format!("{}: expected a positive number", shown(x))));
+                return Err(Failure::number(flag, numeral(x), "expected a positive number"));
             }
         }
         return Ok(of_eta(eta, args.prior_sd));

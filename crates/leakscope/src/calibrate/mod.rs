@@ -108,11 +108,10 @@ fn guessing(
     let solved = solve(at, success, scale).map_err(|e| match e {
         Failed::Core(e) => fail(e),
         Failed::Nothing => nothing_leaks(),
-        Failed::Unreachable => Failure::option(
+        Failed::Unreachable => Failure::number(
             "success",
-            format!(
-                "{success}: no noise up to a million times the distance of the candidate models reaches it"
-            ),
+            success,
+            "no noise up to a million times the distance of the candidate models reaches it",
         ),
     })?;
     Ok((solved, warnings))
@@ -142,7 +141,7 @@ pub fn on_encodings(prior: &Prior, encodings: &Encodings, success: f64) -> Resul
     solve(at, success, encodings.diameter(prior.candidates())).map_err(|e| match e {
         Failed::Core(e) => e.into(),
         Failed::Nothing => nothing_leaks(),
-        Failed::Unreachable => Failure::option("success", format!("{success}: no noise reaches it")),
+        Failed::Unreachable => Failure::number("success", success, "no noise reaches it"),
     })
 }
 
@@ -178,6 +177,6 @@ fn check_success(prior: &Prior, success: f64) -> Result<()> {
     if success > p && success < 1.0 {
         return Ok(());
     }
-    let message = format!("{success}: expected more than {p} (a guess without the model) and less than 1");
-    Err(Failure::option("success", message))
+    let expected = format!("expected more than {p} (a guess without the model) and less than 1");
+    Err(Failure::number("success", success, expected))
 }

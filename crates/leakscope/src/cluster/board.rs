@@ -169,8 +169,7 @@ impl Board {
         let about = self.about(pass)?;
         if part >= about.parts {
             let last = about.parts.saturating_sub(1);
-            let message = format!("{part}: pass {pass} has the parts 0 to {last}");
-            return Err(Failure::option("part", message));
+            return Err(Failure::number("part", part, format!("pass {pass} has the parts 0 to {last}")));
         }
         let splits: Splits = read_json(&self.tables().join(&about.table), "table")?;
         let read = |file: &Path| {

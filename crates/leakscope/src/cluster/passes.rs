@@ -58,10 +58,10 @@ const PASSES: [(&str, &str, Run); 26] = [
 fn state<P: Pass>(
     rows: &Dataset,
     alterations: Vec<Alteration<'static>>,
-    sent: &[u8],
+    message: &[u8],
     _: &TableFile<'_>,
 ) -> Result<Vec<u8>> {
-    let pass: P = pass::from_bytes(sent)?;
+    let pass: P = pass::from_bytes(message)?;
     let altered = Altered::new(rows, alterations);
     Ok(pass::state_to_bytes(&pass, &pass::run(&pass, altered.as_rows())?)?)
 }
@@ -69,7 +69,7 @@ fn state<P: Pass>(
 fn records<P: LabelledPass>(
     rows: &Dataset,
     alterations: Vec<Alteration<'static>>,
-    sent: &[u8],
+    message: &[u8],
     file: &TableFile<'_>,
 ) -> Result<Vec<u8>> {
     if !alterations.is_empty() {
@@ -78,7 +78,7 @@ fn records<P: LabelledPass>(
             P::NAME
         )));
     }
-    labelled::run_part::<P>(rows, sent, file)
+    labelled::run_part::<P>(rows, message, file)
 }
 
 fn pass_named(name: &str) -> Option<&'static (&'static str, &'static str, Run)> {
@@ -89,13 +89,13 @@ fn pass_named(name: &str) -> Option<&'static (&'static str, &'static str, Run)> 
 pub(super) fn run(
     rows: &Dataset,
     alterations: Vec<Alteration<'static>>,
-    sent: &[u8],
+    message: &[u8],
     file: &TableFile<'_>,
 ) -> Result<Vec<u8>> {
-    let kind = bytes::kind_of(sent)?;
+    let kind = bytes::kind_of(message)?;
     let unknown = || Error::Elsewhere(format!("there is no pass for {kind}: use one version everywhere"));
     let (_, _, run) = pass_named(kind).ok_or_else(unknown)?;
-    run(rows, alterations, sent, file)
+    run(rows, alterations, message, file)
 }
 
 /// The short name of work.

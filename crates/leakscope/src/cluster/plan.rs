@@ -77,8 +77,7 @@ impl Plan {
     pub fn new(path: &Path, request: &Request, hooks: &Hooks) -> Result<Self> {
         request.check()?;
         // All must draw the same.
-        let request =
-            Request { seed: request.seed.or_else(|| Some(crate::seed::drawn())), ..request.clone() };
+        let request = Request { seed: request.seed.or_else(|| Some(crate::seed::draw())), ..request.clone() };
         let request = absolute(request)?;
         // A folder that stays empty goes again.
         let _folder = Folder::open(path, RecordsFormat::Parquet)?;

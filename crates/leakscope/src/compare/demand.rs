@@ -105,8 +105,8 @@ fn coloured(c: &Comparison, least: Colour) -> Option<String> {
 
 fn eta_up(c: &Comparison, by: f64) -> Result<Option<String>> {
     let no_eta = |file: &str| {
-        let message = format!("`eta`: {file} states no η to compare; use red, worse or regression instead");
-        Failure::option("fail_on", message)
+        let message = format!("{file} states no η to compare; use red, worse or regression instead");
+        Failure::text("fail_on", "eta", message)
     };
     let of = |result: &leakscope_report::comparison::Compared| result.eta.ok_or_else(|| no_eta(&result.file));
     let Some(reference) = c.reference() else { return Ok(None) };

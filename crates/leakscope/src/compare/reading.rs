@@ -199,11 +199,11 @@ fn common_kind(paths: &[PathBuf], all_candidates: &[Vec<Candidate>], wanted: Opt
     if let Some(kind) = wanted {
         return match all_candidates.iter().position(|all| !has(all, kind)) {
             None => Ok(kind),
-            Some(i) => Err(Failure::option(
+            Some(i) => Err(Failure::text(
                 "kind",
+                kind.name(),
                 format!(
-                    "`{}`: {} holds {} only",
-                    kind.name(),
+                    "{} holds {} only",
                     paths[i].display(),
                     names(all_candidates[i].iter().map(|c| c.kind))
                 ),

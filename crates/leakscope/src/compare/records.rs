@@ -2,10 +2,11 @@
 
 use super::reading::{Document, Source};
 use crate::Result;
+use leakscope_report::choice::Measure;
 use leakscope_report::comparison::{RecordChange, RecordChanges};
 use leakscope_table::{RecordNumbers, record_numbers};
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Records that are listed.
 const LISTED: usize = 25;
@@ -13,19 +14,19 @@ const LISTED: usize = 25;
 /// The tables that a document says are beside it.
 struct RecordTables<'a> {
     tables: &'a [String],
-    /// The columns to compare, the first that both have.
-    columns: &'static [&'static str],
+    /// What to compare, the first that both have.
+    measures: &'static [Measure],
     /// Whether records are named by their place alone.
     by_row: bool,
 }
 
 impl Document {
     fn record_tables(&self) -> Option<RecordTables<'_>> {
-        let (tables, columns, by_row): (_, &[&str], _) = match self {
-            Self::Audit(d) => (&d.tables, &["eta"], d.data.id.is_none()),
-            Self::NetAudit(d) => (&d.tables, &["eta", "dfil"], true),
-            Self::Training(d) => (&d.tables, &["dfil"], true),
-            Self::TextAudit(d) => (&d.tables, &["eta", "dfil", "plis"], true),
+        let (tables, measures, by_row): (_, &[Measure], _) = match self {
+            Self::Audit(d) => (&d.tables, &[Measure::Eta], d.data.id.is_none()),
+            Self::NetAudit(d) => (&d.tables, &[Measure::Eta, Measure::Dfil], true),
+            Self::Training(d) => (&d.tables, &[Measure::Dfil], true),
+            Self::TextAudit(d) => (&d.tables, &[Measure::Eta, Measure::Dfil, Measure::Plis], true),
             Self::Balance(_)
             | Self::Attack(_)
             | Self::Bound(_)
@@ -38,7 +39,7 @@ impl Document {
             | Self::Informed(_)
             | Self::Reproduce(_) => return None,
         };
-        Some(RecordTables { tables, columns, by_row })
+        Some(RecordTables { tables, measures, by_row })
     }
 }
 
@@ -67,15 +68,16 @@ fn table_of(source: &Source, warnings: &mut Vec<String>) -> Option<PathBuf> {
 /// What changed for whom between the first result and each other; empty where the first has no table.
 pub(super) fn changes(sources: &[Source], warnings: &mut Vec<String>) -> Result<Vec<RecordChanges>> {
     let Some((reference, others)) = sources.split_first() else { return Ok(vec![]) };
-    let Some(RecordTables { columns: measures, .. }) = reference.document.record_tables() else {
+    let Some(RecordTables { measures, .. }) = reference.document.record_tables() else {
         return Ok(vec![]);
     };
     let Some(first) = table_of(reference, warnings) else { return Ok(vec![]) };
     let mut all = vec![];
     for (i, other) in others.iter().enumerate() {
         let Some(second) = table_of(other, warnings) else { continue };
-        for measure in measures {
-            let (a, b) = (record_numbers(&first, measure)?, record_numbers(&second, measure)?);
+        for &measure in measures {
+            let of = |table: &Path| record_numbers(table, measure.column());
+            let (a, b) = (of(&first)?, of(&second)?);
             if let (Some(a), Some(b)) = (a, b) {
                 all.push(changed(i + 1, measure, a, b));
                 break;
@@ -92,10 +94,10 @@ pub(super) fn changes(sources: &[Source], warnings: &mut Vec<String>) -> Result<
     Ok(all)
 }
 
-fn changed(result: usize, measure: &str, before: RecordNumbers, after: RecordNumbers) -> RecordChanges {
+fn changed(result: usize, measure: Measure, before: RecordNumbers, after: RecordNumbers) -> RecordChanges {
     let mut changes = RecordChanges {
         result,
-        measure: measure.into(),
+        measure,
         matched: 0,
         worse: 0,
         better: 0,
@@ -161,7 +163,7 @@ mod tests {
             ("no", f64::NAN),
         ]);
         let after = numbers(&[("twin", 5.0), ("e", 1.0), ("c", 1.0), ("b", 2.5), ("a", 9.0), ("twin", 7.0)]);
-        let c = changed(1, "eta", before, after);
+        let c = changed(1, Measure::Eta, before, after);
         assert_eq!((c.matched, c.worse, c.better, c.same, c.new, c.gone), (5, 3, 1, 1, 1, 1));
         let ids: Vec<&str> = c.increases.iter().map(|r| r.id.as_str()).collect();
         assert_eq!(ids, ["a", "twin", "b"]);
@@ -173,7 +175,7 @@ mod tests {
         let before: Vec<(&str, f64)> = names.iter().map(|n| (n.as_str(), 1.0)).collect();
         let after: Vec<(&str, f64)> =
             names.iter().enumerate().map(|(i, n)| (n.as_str(), 1.0 + ((i * 7919) % 5000) as f64)).collect();
-        let c = changed(1, "eta", numbers(&before), numbers(&after));
+        let c = changed(1, Measure::Eta, numbers(&before), numbers(&after));
         assert_eq!((c.worse, c.same), (4999, 1));
         let largest: Vec<f64> = c.increases.iter().map(|r| r.after).collect();
         assert_eq!(largest, (0..LISTED).map(|i| 5000.0 - i as f64).collect::<Vec<_>>());

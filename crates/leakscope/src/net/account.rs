@@ -130,7 +130,7 @@ pub(crate) fn training<T: Real>(
         schema: TRAINING_SCHEMA.to_owned(),
         tables: vec![],
         network: facts(run.network(), &f.name),
-        precision: f.precision.page(),
+        precision: f.precision,
         data: DataFacts {
             files: f.files.clone(),
             records: data.units() as u64,
@@ -263,7 +263,7 @@ fn products<T: Real>(run: &Trainer<'_, T>) -> &'static str {
             "; products inside passes were rounded to tf32, norms and sums of clipped gradients were not, so that every \
              gradient was clipped with the digits it was computed in"
         }
-        _ => "",
+        Backend::Cpu | Backend::Cuda(_) => "",
     }
 }
 

@@ -139,7 +139,7 @@ fn run_in<T: Real>(
     let backend = args.device.backend_in(args.precision)?;
     let model = Model::<T>::open(&args.model, "model", backend)?;
     let other = args.compare.as_deref().map(|dir| Model::open(dir, "compare", backend)).transpose()?;
-    let seed = args.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = args.seed.unwrap_or_else(crate::seed::draw);
     let mut plan = plan(args, &model, seed)?;
     let regions = args.superpixels.as_deref().map(read_regions).transpose()?;
     let groups = map_groups(args, &model.net, regions.as_ref().map(|(name, array)| (&**name, array)))?;
@@ -152,7 +152,7 @@ fn run_in<T: Real>(
     let trained_on = model.training.as_ref().map(|t| t.data.normalize);
     let scale = args.normalize.or(trained_on).unwrap_or([0.0, 1.0]);
     if args.limit == Some(0) {
-        return Err(Failure::option("limit", "0: expected at least 1"));
+        return Err(Failure::number("limit", 0, "expected at least 1"));
     }
     let coding = Coding::of_model(&args.model)?.map(Arc::new);
     let mut source: Source<T> = match &coding {
@@ -254,7 +254,7 @@ pub(super) fn rows<T: Real>(
 ) -> Result<Source<T>> {
     let table = coding.table(files, flag)?;
     let which = Which { flag, target_optional: subset == Subset::All, subset };
-    let names = files.iter().map(|f| leakscope_table::shown(f)).collect();
+    let names = files.iter().map(|f| leakscope_table::display_name(f)).collect();
     Ok(Source::of_rows(coding.rows(&table, which, hooks)?, coding, names))
 }
 
@@ -318,8 +318,8 @@ pub(super) fn plan<T: Real>(args: &NetAuditRequest, model: &Model<T>, seed: u64)
         TraceRequest::Skip => Trace::Skip,
         TraceRequest::Probes(probes) if probes >= 2 => Trace::Estimate { probes, probe: Probe::Rademacher },
         TraceRequest::Probes(probes) => {
-            let message = format!("{probes}: expected exact, elements, skip, or a number of probes from 2");
-            return Err(Failure::option("trace", message));
+            let expected = "expected exact, elements, skip, or a number of probes from 2";
+            return Err(Failure::number("trace", probes, expected));
         }
     };
     let label = match (args.label, &model.training) {

@@ -2,7 +2,7 @@
 
 use super::data::Names;
 use super::run::Plan;
-use super::train::{SamplingKind, Track, TrainRequest};
+use super::train::{self, Tracked, TrainRequest};
 use crate::{Failure, Result};
 use leakscope_net::{
     Clip,
@@ -91,22 +91,16 @@ pub(crate) fn config(
     let (n, delta) = (records as f64, args.run.delta.unwrap_or(1e-5));
     if args.batch > n && args.run.rate.is_none() {
         let own = if args.batch == TrainRequest::default().batch { " (it is the default)" } else { "" };
-        let message = format!(
-            "{}: there are only {records} records{own}; say ⟨batch={}⟩, for example",
-            args.batch,
-            (records / 8).max(1)
-        );
-        return Err(Failure::option("batch", message));
+        let example = (records / 8).max(1);
+        let message = format!("there are only {records} records{own}; say ⟨batch={example}⟩, for example");
+        return Err(Failure::number("batch", args.batch, message));
     }
     let sampling = match args.sampling {
-        SamplingKind::Poisson => Sampling::Poisson { rate: args.run.rate.unwrap_or(args.batch / n) },
-        SamplingKind::Shuffle if args.batch.fract() != 0.0 => {
-            return Err(Failure::option(
-                "batch",
-                format!("{}: shuffled batches hold whole records", args.batch),
-            ));
+        train::Sampling::Poisson => Sampling::Poisson { rate: args.run.rate.unwrap_or(args.batch / n) },
+        train::Sampling::Shuffle if args.batch.fract() != 0.0 => {
+            return Err(Failure::number("batch", args.batch, "shuffled batches hold whole records"));
         }
-        SamplingKind::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
+        train::Sampling::Shuffle => Sampling::Shuffle { batch: args.batch as usize },
     };
     let privacy = match wanted {
         None => None,
@@ -130,9 +124,9 @@ pub(crate) fn config(
         privacy,
         tracking: match args.run.track {
             None => Tracking::Off,
-            Some(Track::Panel) => Tracking::Panel { records: PANEL, probes },
-            Some(Track::Drawn) => Tracking::Drawn { probes },
-            Some(Track::Every) => Tracking::Every { probes },
+            Some(Tracked::Panel) => Tracking::Panel { records: PANEL, probes },
+            Some(Tracked::Drawn) => Tracking::Drawn { probes },
+            Some(Tracked::Every) => Tracking::Every { probes },
         },
         label: args.label,
         delta,

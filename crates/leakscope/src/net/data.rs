@@ -116,7 +116,7 @@ impl Part {
     }
 
     /// What a folder must have, in words.
-    fn wanted(self) -> String {
+    fn description(self) -> String {
         let (part, stem) = (self.name(), self.stem());
         format!(
             "{stem}-images-idx3-ubyte[.gz] and {stem}-labels-idx1-ubyte[.gz], {part}.safetensors or {part}.npz"
@@ -195,7 +195,7 @@ impl<T: Real> Source<T> {
         present(how.flag, paths)?;
         let files = match paths {
             [folder] if folder.is_dir() => within(folder, how.part).ok_or_else(|| {
-                let missing = || format!("{} has no {}", folder.display(), how.part.wanted());
+                let missing = || format!("{} has no {}", folder.display(), how.part.description());
                 let foreign = io::advice(folder).map(|advice| format!("{}: {advice}", folder.display()));
                 Failure::option(how.flag, foreign.unwrap_or_else(missing))
             })?,

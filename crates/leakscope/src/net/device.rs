@@ -86,13 +86,13 @@ impl Device {
 }
 
 /// Refuses measures that bounds are made of where passes are shortened: nobody knows how far those are off in the worst case.
-pub(crate) fn bounds_hold(backend: Backend, exact: bool, what: &str) -> Result<()> {
+pub(crate) fn bounds_hold(backend: Backend, exact: bool, subject: &str) -> Result<()> {
     match backend {
         Backend::Cuda(card) if exact && card.shortens() => {
-            let message = format!("tf32 rounds to eleven bits, and {what} states bounds: take f32 or f64");
+            let message = format!("tf32 rounds to eleven bits, and {subject} states bounds: take f32 or f64");
             Err(Failure::option("precision", message))
         }
-        _ => Ok(()),
+        Backend::Cpu | Backend::Cuda(_) => Ok(()),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn named(backend: Backend) -> Option<String> {
             let products = if card.shortens() { ", products in tf32" } else { "" };
             Some(format!("cuda:{} ({}{products})", card.ordinal(), card.name()))
         }
-        _ => None,
+        Backend::Cpu => None,
     }
 }
 

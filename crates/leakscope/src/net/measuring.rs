@@ -16,7 +16,7 @@ use leakscope_net::{
 fn chunk<T: Real>(net: &Network<T>) -> usize {
     match net.backend() {
         Backend::Cpu => 128,
-        _ => 4096,
+        Backend::Cuda(_) => 4096,
     }
 }
 

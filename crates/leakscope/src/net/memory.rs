@@ -117,7 +117,7 @@ pub fn frozen<T: Real>(net: &Network<T>, layers: &[usize], smallest: Option<f64>
 
 /// Audits a network over arrays; files that the request names are not read.
 pub fn audit<T: Real>(args: &NetAuditRequest, memory: NetMemory<T>, hooks: &Hooks) -> Result<NetMeasured> {
-    let seed = args.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = args.seed.unwrap_or_else(crate::seed::draw);
     let model = |net, name: &str, training| Model { net, name: name.to_owned(), training };
     let model_here = model(memory.net, "network", memory.training);
     let mut plan = plan(args, &model_here, seed)?;

@@ -61,43 +61,7 @@ use std::path::Path;
 pub use device::Device;
 pub use run::Plan;
 
-/// The numbers that a network computes with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// Single precision
-    #[default]
-    F32,
-    /// Single precision, the products inside passes rounded to eleven bits (tf32): on a GPU alone, faster, no bounds stated
-    Tf32,
-    /// Double precision: twice the memory and the time
-    F64,
-}
-
-impl Precision {
-    /// As documents have it.
-    pub(crate) fn page(self) -> leakscope_report::net::Precision {
-        match self {
-            Self::F32 => leakscope_report::net::Precision::F32,
-            Self::Tf32 => leakscope_report::net::Precision::Tf32,
-            Self::F64 => leakscope_report::net::Precision::F64,
-        }
-    }
-}
-
-/// How gradients are clipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum ClipKind {
-    /// At most C
-    Hard,
-    /// Smoothly, at most 1.12 C
-    Gelu,
-    /// Not at all
-    None,
-}
+pub use leakscope_report::choice::{ClipKind, Precision};
 
 /// How gradients are clipped, and the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -118,10 +82,7 @@ impl ReleaseRequest {
             (None, None) => return Ok(None),
             (Some(ClipKind::None), None) => Clip::None,
             (Some(ClipKind::None), Some(c)) => {
-                return Err(Failure::option(
-                    "clip",
-                    format!("{c}: ⟨clip_kind=none⟩ clips nothing, leave one out"),
-                ));
+                return Err(Failure::number("clip", c, "⟨clip_kind=none⟩ clips nothing, leave one out"));
             }
             (Some(_), None) => {
                 return Err(Failure::option("clip_kind", "give the bound too, for example ⟨clip=1⟩"));
@@ -129,15 +90,14 @@ impl ReleaseRequest {
             (Some(ClipKind::Hard) | None, Some(bound)) => Clip::Hard { bound },
             (Some(ClipKind::Gelu), Some(bound)) => Clip::Gelu { bound },
         };
-        clip.check()
-            .map_err(|_| Failure::option("clip", format!("{}: expected a positive number", clip.unit())))?;
+        clip.check().map_err(|_| Failure::number("clip", clip.unit(), "expected a positive number"))?;
         Ok(Some(clip))
     }
 
     pub(crate) fn sigma(&self) -> Result<Option<f64>> {
         match self.sigma {
             Some(s) if !(s > 0.0 && s.is_finite()) => {
-                Err(Failure::option("sigma", format!("{s}: expected a positive number")))
+                Err(Failure::number("sigma", s, "expected a positive number"))
             }
             other => Ok(other),
         }
@@ -145,11 +105,11 @@ impl ReleaseRequest {
 }
 
 /// The name of a clip and its bound.
-pub(crate) fn clip_facts(clip: Clip) -> (leakscope_report::net::ClipKind, Option<f64>) {
+pub(crate) fn clip_facts(clip: Clip) -> (ClipKind, Option<f64>) {
     match clip {
-        Clip::None => (leakscope_report::net::ClipKind::None, None),
-        Clip::Hard { bound } => (leakscope_report::net::ClipKind::Hard, Some(bound)),
-        Clip::Gelu { bound } => (leakscope_report::net::ClipKind::Gelu, Some(bound)),
+        Clip::None => (ClipKind::None, None),
+        Clip::Hard { bound } => (ClipKind::Hard, Some(bound)),
+        Clip::Gelu { bound } => (ClipKind::Gelu, Some(bound)),
     }
 }
 

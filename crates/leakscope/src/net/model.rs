@@ -2,11 +2,11 @@
 
 use super::Precision;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{
     Backend, Loss, NetSpec, Network, Real, Shape,
     io::{self, Tensors},
-    preset,
+    preset::Preset,
 };
 use leakscope_report::net::{NetworkFacts, TRAINING_SCHEMA, Training};
 use serde::Deserialize;
@@ -118,12 +118,7 @@ pub(super) fn files<T: Real>(net: &Network<T>) -> Result<Vec<(String, Vec<u8>)>>
 
 /// Whether a network is asked for by a file.
 pub(super) fn is_file(network: &str) -> bool {
-    !is_preset(network) && Path::new(network).is_file()
-}
-
-/// Whether a network is asked for by the name of a preset.
-pub(super) fn is_preset(network: &str) -> bool {
-    preset::PRESETS.contains(&network)
+    Preset::of_name(network).is_none() && Path::new(network).is_file()
 }
 
 /// The loss of a network file.
@@ -142,13 +137,12 @@ fn read_spec(network: &str) -> Result<NetSpec> {
 
 /// The network that was asked for: a preset for records of a shape, with its own loss or another, or a file.
 pub(super) fn spec(network: &str, shape: Shape, outputs: usize, loss: Option<Loss>) -> Result<NetSpec> {
-    if is_preset(network) {
-        let spec = preset::preset(network, shape, outputs)?;
+    if let Some(preset) = Preset::of_name(network) {
+        let spec = preset.spec(shape, outputs);
         return Ok(NetSpec { loss: loss.unwrap_or(spec.loss), ..spec });
     }
     if !Path::new(network).exists() {
-        let known = preset::PRESETS.join(", ");
-        let message = format!("`{network}` is neither a file nor one of {known}");
+        let message = format!("`{network}` is neither a file nor one of {}", Preset::names());
         return Err(Failure::option("network", message));
     }
     read_spec(network)
@@ -179,8 +173,7 @@ pub(super) fn freeze(spec: &mut NetSpec, layers: &[usize]) -> Result<()> {
 /// Freezes the given share of the trained parameters, the smallest in size.
 pub(super) fn freeze_smallest<T: Real>(net: &mut Network<T>, share: f64) -> Result<()> {
     if !(0.0..1.0).contains(&share) {
-        let message = format!("{}: expected at least 0, below 1", shown(share));
-        return Err(Failure::option("freeze_smallest", message));
+        return Err(Failure::number("freeze_smallest", numeral(share), "expected at least 0, below 1"));
     }
     let theta = net.parameters()?;
     let size = |i: &usize| theta[*i].to_f64().abs();
@@ -200,14 +193,13 @@ pub(super) fn name_of(network: &str) -> String {
 
 /// A network as a page shows it.
 pub(super) fn facts<T: Real>(net: &Network<T>, name: &str) -> NetworkFacts {
-    let loss = serde_json::to_value(net.loss()).ok().and_then(|v| v.as_str().map(str::to_owned));
     NetworkFacts {
         name: name.to_owned(),
         parameters: net.parameter_count() as u64,
         trained: net.trained().iter().filter(|t| **t).count() as u64,
         input: net.input().dims().into_iter().map(|d| d as u64).collect(),
         outputs: net.outputs() as u64,
-        loss: loss.unwrap_or_default(),
+        loss: net.loss().name().to_owned(),
         device: super::device::named(net.backend()),
     }
 }

@@ -6,7 +6,7 @@ use super::table::Which;
 use super::train::TrainRequest;
 use super::{memory, model, optimizer_facts};
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
@@ -80,18 +80,17 @@ impl PerturbTraining {
     fn check(&self, variant: Variant) -> Result<()> {
         for (flag, value) in [("perturb_lambda", self.lambda), ("perturb_lr", self.lr)] {
             if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
-                return Err(Failure::option(flag, format!("{v}: expected a positive number")));
+                return Err(Failure::number(flag, v, "expected a positive number"));
             }
         }
         if let Some(v) = self.weight_decay.filter(|v| !(*v >= 0.0 && v.is_finite())) {
-            let message = format!("{v}: expected zero or a positive number");
-            return Err(Failure::option("perturb_weight_decay", message));
+            return Err(Failure::number("perturb_weight_decay", v, "expected zero or a positive number"));
         }
         for (flag, value) in
             [("perturb_epochs", self.epochs), ("perturb_batch", self.batch.map(|b| b as u64))]
         {
             if value == Some(0) {
-                return Err(Failure::option(flag, "0: expected at least 1"));
+                return Err(Failure::number(flag, 0, "expected at least 1"));
             }
         }
         let searched = Self { lambda: None, ..self.clone() };
@@ -133,7 +132,7 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
     let how = &args.public_training;
     let positive = |flag: &str, value: Option<f64>| match value {
         Some(v) if !(v > 0.0 && v.is_finite()) => {
-            Err(Failure::option(flag, format!("{}: expected a positive number", shown(v))))
+            Err(Failure::number(flag, numeral(v), "expected a positive number"))
         }
         Some(_) | None => Ok(()),
     };
@@ -141,12 +140,12 @@ pub(super) fn check(args: &TrainRequest) -> Result<()> {
     positive("public_lr", how.lr)?;
     for (flag, value) in [("public_steps", how.steps), ("public_batch", how.batch.map(|b| b as u64))] {
         if value == Some(0) {
-            return Err(Failure::option(flag, "0: expected at least 1"));
+            return Err(Failure::number(flag, 0, "expected at least 1"));
         }
     }
     if !(how.weight_decay >= 0.0 && how.weight_decay.is_finite()) {
-        let message = format!("{}: expected zero or a positive number", how.weight_decay);
-        return Err(Failure::option("public_weight_decay", message));
+        let expected = "expected zero or a positive number";
+        return Err(Failure::number("public_weight_decay", how.weight_decay, expected));
     }
     if how.epochs.is_some() && how.steps.is_some() {
         return Err(Failure::option(
@@ -211,8 +210,8 @@ pub(super) fn frozen_share(args: &TrainRequest) -> Result<Option<f64>> {
         ));
     }
     if !(density > 0.0 && density <= 1.0) {
-        let message = format!("{density}: expected the share of the weights to train, above 0 and at most 1");
-        return Err(Failure::option("density", message));
+        let expected = "expected the share of the weights to train, above 0 and at most 1";
+        return Err(Failure::number("density", density, expected));
     }
     Ok(Some(1.0 - density))
 }
@@ -392,9 +391,10 @@ fn pretrain<T: Real>(
             return Err(Failure::Interrupted);
         }
         run.step().map_err(|e| match e {
-            Error::Diverged { step, symptom } => Failure::option(
+            Error::Diverged { step, symptom } => Failure::number(
                 "public_lr",
-                format!("{rate}: training on public records diverged at step {step}: {symptom}; lower it"),
+                rate,
+                format!("training on public records diverged at step {step}: {symptom}; lower it"),
             ),
             other => other.into(),
         })?;

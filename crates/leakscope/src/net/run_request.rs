@@ -2,9 +2,11 @@
 
 use super::{Device, Precision, ReleaseRequest};
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_table::RecordsFormat;
 use serde::{Deserialize, Serialize};
+
+pub use leakscope_report::choice::Tracked;
 
 /// What every run is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub struct RunRequest {
     /// Weight decay.
     pub weight_decay: f64,
     /// Whether what records give away is kept at every step, and of which.
-    pub track: Option<Track>,
+    pub track: Option<Tracked>,
     /// Random probes of each trace that tracking keeps.
     pub probes: usize,
     /// The most that the run may cost a record, as ε: it drops out of further steps before it would cost more.
@@ -83,23 +85,10 @@ impl Default for RunRequest {
     }
 }
 
-/// Of which records accounts are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Track {
-    /// A panel of 370 (all of no more) at every step, and besides all that a step draws
-    Panel,
-    /// Those drawn
-    Drawn,
-    /// All of them, at the cost of a pass over the data a step
-    Every,
-}
-
 pub(crate) fn positive(flag: &str, value: f64) -> Result<()> {
     match value > 0.0 && value.is_finite() {
         true => Ok(()),
-        false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(value)))),
+        false => Err(Failure::number(flag, numeral(value), "expected a positive number")),
     }
 }
 
@@ -121,7 +110,7 @@ impl RunRequest {
             positive("epochs", epochs)?;
         }
         if let Some(rate) = self.rate.filter(|rate| !(*rate > 0.0 && *rate <= 1.0)) {
-            return Err(Failure::option("rate", format!("{}: expected above 0, at most 1", shown(rate))));
+            return Err(Failure::number("rate", numeral(rate), "expected above 0, at most 1"));
         }
         if let Some(epsilon) = self.filter_epsilon {
             positive("filter_epsilon", epsilon)?;
@@ -131,17 +120,14 @@ impl RunRequest {
             return Err(Failure::option("not_private_noise_from_seed", message));
         }
         if !(0.0..1.0).contains(&self.momentum) {
-            return Err(Failure::option(
-                "momentum",
-                format!("{}: expected at least 0, below 1", self.momentum),
-            ));
+            return Err(Failure::number("momentum", self.momentum, "expected at least 0, below 1"));
         }
         if let Some(epsilon) = self.epsilon {
             positive("epsilon", epsilon)?;
         }
         if let Some(delta) = self.delta {
             if !(delta > 0.0 && delta < 1.0) {
-                return Err(Failure::option("delta", format!("{}: expected between 0 and 1", shown(delta))));
+                return Err(Failure::number("delta", numeral(delta), "expected between 0 and 1"));
             }
             if !self.is_noisy() {
                 let message =
@@ -150,8 +136,8 @@ impl RunRequest {
             }
         }
         if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            let message = format!("{}: expected zero or a positive number", self.weight_decay);
-            return Err(Failure::option("weight_decay", message));
+            let expected = "expected zero or a positive number";
+            return Err(Failure::number("weight_decay", self.weight_decay, expected));
         }
         if self.steps.is_some() && self.epochs.is_some() {
             return Err(Failure::option("epochs", "⟨steps⟩ says how long already: give one of the two"));
@@ -160,11 +146,11 @@ impl RunRequest {
             return Err(Failure::option("epsilon", "⟨sigma⟩ is the noise already: give one of the two"));
         }
         if self.track.is_some() && self.probes == 0 {
-            return Err(Failure::option("probes", "0: expected at least 1"));
+            return Err(Failure::number("probes", 0, "expected at least 1"));
         }
         for (flag, value) in [("checkpoint_every", self.checkpoint_every), ("steps", self.steps)] {
             if value == Some(0) {
-                return Err(Failure::option(flag, "0: expected at least 1"));
+                return Err(Failure::number(flag, 0, "expected at least 1"));
             }
         }
         Ok(())

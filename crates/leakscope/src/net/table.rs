@@ -5,7 +5,7 @@
 
 use crate::failure::present;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{Loss, io::advice};
 use leakscope_table::{
     Class, Dataset, DatasetOptions, EncodeOptions, Encoding, Guess, Holdout, Hooks, Kind, Missing, OneHot,
@@ -119,16 +119,12 @@ pub(super) fn check(table: Option<&TableRequest>, data: &[PathBuf]) -> Result<()
     }
     for (flag, role) in [("weights", &request.roles.weights), ("group", &request.roles.group)] {
         if let Some(column) = role {
-            let message =
-                format!("`{column}`: a network takes every record alike: leave it out, or ⟨drop⟩ the column");
-            return Err(Failure::option(flag, message));
+            let message = "a network takes every record alike: leave it out, or ⟨drop⟩ the column";
+            return Err(Failure::text(flag, column, message));
         }
     }
     if let Some(share) = request.holdout.filter(|share| !(*share > 0.0 && *share < 1.0)) {
-        return Err(Failure::option(
-            "holdout",
-            format!("{}: expected a share between 0 and 1", shown(share)),
-        ));
+        return Err(Failure::number("holdout", numeral(share), "expected a share between 0 and 1"));
     }
     match data.iter().find(|p| !is_table(p) && p.exists()) {
         Some(path) => {

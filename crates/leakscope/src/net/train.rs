@@ -11,13 +11,14 @@ use super::table::{ENCODING, TableRequest};
 use super::{Precision, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
-use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::Variant};
+use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::Variant, preset::Preset};
 use leakscope_report::net::{Point, Training};
 use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-pub use super::run_request::{RunRequest, Track};
+pub use super::run_request::{RunRequest, Tracked};
+pub use leakscope_report::choice::Sampling;
 
 /// What a run is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -34,11 +35,11 @@ pub struct TrainRequest {
     /// Outputs of a preset; absent: one more than the largest class.
     pub outputs: Option<usize>,
     /// Loss of a preset; absent: the softmax for classes, the binary cross-entropy for one output or several labels.
-    pub loss: Option<LossKind>,
+    pub loss: Option<Loss>,
     /// Records in a batch; with Poisson sampling the expected number.
     pub batch: f64,
     /// How batches are drawn.
-    pub sampling: SamplingKind,
+    pub sampling: Sampling,
     /// Layers whose parameters stay as they are, by position.
     pub freeze: Vec<usize>,
     /// Share of the given weights, the smallest in size, that stays as it is.
@@ -80,7 +81,7 @@ impl Default for TrainRequest {
             outputs: None,
             loss: None,
             batch: 256.0,
-            sampling: SamplingKind::default(),
+            sampling: Sampling::default(),
             freeze: vec![],
             freeze_smallest: None,
             density: None,
@@ -103,44 +104,9 @@ impl TrainRequest {
     /// The loss that was asked for by name or in the network's file; absent where the labels decide.
     pub(super) fn target_loss(&self) -> Result<Option<Loss>> {
         match self.loss {
-            Some(kind) => Ok(Some(kind.into())),
+            Some(loss) => Ok(Some(loss)),
             None if model::is_file(&self.network) => Ok(Some(model::loss_of_file(&self.network)?)),
             None => Ok(None),
-        }
-    }
-}
-
-/// How batches are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum SamplingKind {
-    /// Every record with the same probability, independently: what accountants assume
-    #[default]
-    Poisson,
-    /// Fixed batches from a shuffled order; no amplification is claimed
-    Shuffle,
-}
-
-/// The loss of a preset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// One class of several
-    SoftmaxCrossEntropy,
-    /// Labels that hold or do not, each on its own
-    BinaryCrossEntropy,
-    /// Values to predict
-    SquaredError,
-}
-
-impl From<LossKind> for Loss {
-    fn from(kind: LossKind) -> Self {
-        match kind {
-            LossKind::SoftmaxCrossEntropy => Self::SoftmaxCrossEntropy,
-            LossKind::BinaryCrossEntropy => Self::BinaryCrossEntropy,
-            LossKind::SquaredError => Self::SquaredError,
         }
     }
 }
@@ -184,7 +150,7 @@ fn run_in<T: Real>(args: &TrainRequest, out: &Path, listener: &Listener<'_>) -> 
     let resumed = if args.run.resume { Some(Resumed::read(folder.path())?) } else { None };
     let replaced = if args.run.resume { None } else { account::replaced(folder.path()) };
     let stored = resumed.as_ref().map(Resumed::seed);
-    let seed = args.run.seed.or(stored).unwrap_or_else(crate::seed::drawn);
+    let seed = args.run.seed.or(stored).unwrap_or_else(crate::seed::draw);
 
     let split = match &resumed {
         Some(resumed) => resumed.progress.start.split,
@@ -295,11 +261,11 @@ pub(super) const LEAVES: &str = "model.safetensors and network.json";
 
 /// The network that was asked for; a preset gets outputs and loss that suit the labels.
 pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Result<NetSpec> {
-    if !model::is_preset(&args.network) {
+    if Preset::of_name(&args.network).is_none() {
         return model::spec(&args.network, source.shape, 1, None);
     }
     let loss = match args.loss {
-        Some(kind) => Some(kind.into()),
+        Some(loss) => Some(loss),
         None => {
             if source.guesses_loss() {
                 source.names.guessed.push("the loss (give ⟨loss⟩)");
@@ -308,7 +274,7 @@ pub(super) fn spec<T: Real>(args: &TrainRequest, source: &mut Source<T>) -> Resu
         }
     };
     let outputs = match args.outputs {
-        Some(0) => return Err(Failure::option("outputs", "0: expected at least 1")),
+        Some(0) => return Err(Failure::number("outputs", 0, "expected at least 1")),
         Some(k) => k,
         None => {
             if source.counts_classes(loss) {
@@ -327,7 +293,7 @@ fn check(args: &TrainRequest) -> Result<()> {
         return Err(Failure::option("outputs", message));
     }
     if args.limit == Some(0) {
-        return Err(Failure::option("limit", "0: expected at least 1"));
+        return Err(Failure::number("limit", 0, "expected at least 1"));
     }
     public::check(args)?;
     public::frozen_share(args)?;
@@ -347,7 +313,7 @@ pub(crate) fn check_numbers(args: &TrainRequest) -> Result<()> {
     positive("batch", args.batch)?;
     args.run.check()?;
     if args.run.rate.is_some() {
-        if args.sampling == SamplingKind::Shuffle {
+        if args.sampling == Sampling::Shuffle {
             return Err(Failure::option("rate", "shuffled batches have a size, no rate: leave it out"));
         }
         if args.limit.is_some() && args.run.is_noisy() {

@@ -98,7 +98,7 @@ pub fn train<T: Real>(
     let request = &TrainRequest { public: named, ..request.clone() };
     check_numbers(request)?;
     public::check(request)?;
-    let seed = request.run.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.run.seed.unwrap_or_else(crate::seed::draw);
     let mut start = frozen(net, &[], None)?;
     if let Some(bytes) = &weights {
         let fail = |e: leakscope_net::Error| Failure::option("pretrain", e);
@@ -149,7 +149,7 @@ pub fn train<T: Real>(
 /// Trains the network that the request names over the rows of its table. Nothing is written.
 pub fn train_rows<T: Real>(request: &TrainRequest, hooks: &Hooks) -> Result<NetTrained<T>> {
     check_numbers(request)?;
-    let seed = request.run.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.run.seed.unwrap_or_else(crate::seed::draw);
     let split = split_key(request, wanted(request)?.is_some())?;
     let Inputs { mut source, test, budgets } = inputs::<T>(request, (seed, split), hooks)?;
     let mut spec = spec(request, &mut source)?;

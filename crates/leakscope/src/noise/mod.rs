@@ -87,23 +87,19 @@ impl NoiseOptions {
 
     /// Checks what needs no table.
     pub fn check(&self) -> Result<()> {
-        let positive = |option: &str, value: f64, shown: String| {
-            if value > 0.0 && value.is_finite() {
-                Ok(())
-            } else {
-                Err(Failure::option(option, format!("{shown}: expected a positive number")))
-            }
-        };
+        let is_positive = |value: f64| value > 0.0 && value.is_finite();
         if !self.has_target() {
             let message = "noise with a shape needs to know what it must achieve: give ⟨target_eta⟩, or ⟨target_sd⟩ for an \
                            attribute";
             return Err(Failure::option("noise_shape", message));
         }
-        if let Some(eta) = self.target_eta {
-            positive("target_eta", eta, eta.to_string())?;
+        if let Some(eta) = self.target_eta.filter(|eta| !is_positive(*eta)) {
+            return Err(Failure::number("target_eta", eta, "expected a positive number"));
         }
         for (k, (name, sd)) in self.target_sd.iter().enumerate() {
-            positive("target_sd", *sd, format!("{name}={sd}"))?;
+            if !is_positive(*sd) {
+                return Err(Failure::option("target_sd", format!("{name}={sd}: expected a positive number")));
+            }
             if self.target_sd[..k].iter().any(|(other, _)| other == name) {
                 return Err(Failure::option("target_sd", format!("`{name}` has a target already")));
             }
@@ -118,13 +114,14 @@ impl NoiseOptions {
             }
         }
         if !(self.shape_budget > 0.0 && self.shape_budget <= 1.0) {
-            let message = format!("{}: expected a share above 0, at most 1", self.shape_budget);
-            return Err(Failure::option("shape_budget", message));
+            let expected = "expected a share above 0, at most 1";
+            return Err(Failure::number("shape_budget", self.shape_budget, expected));
         }
         if !(self.gap >= LEAST_GAP && self.gap.is_finite()) {
-            return Err(Failure::option(
+            return Err(Failure::number(
                 "gap",
-                format!("{}: expected a number of at least {LEAST_GAP}", self.gap),
+                self.gap,
+                format!("expected a number of at least {LEAST_GAP}"),
             ));
         }
         if self.shape_from.is_some() && !self.is_shaped() {

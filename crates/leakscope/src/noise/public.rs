@@ -64,7 +64,7 @@ pub(crate) fn made_up(encoding: &Encoding, public: &Public) -> Option<InMemory> 
                 }
                 (Kind::Category, _) => {
                     let level = (u * a.levels.len() as f64) as usize;
-                    let kept = encoding.one_hot.kept(a.levels.len());
+                    let kept = encoding.one_hot.places(a.levels.len());
                     for (slot, column) in row[a.columns.clone()].iter_mut().zip(kept) {
                         *slot = if column == level { 1.0 / a.scale } else { 0.0 };
                     }

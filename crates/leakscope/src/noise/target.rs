@@ -89,11 +89,6 @@ impl NoiseOptions {
 
 /// Why a goal is out of reach.
 fn out_of_reach(goal: &Goal) -> Failure {
-    let (option, shown) = match (goal.sd, &goal.name) {
-        (Some(sd), Some(name)) => ("target_sd", format!("{name}={sd:e}")),
-        (Some(sd), None) => ("target_sd", format!("{sd:e}")),
-        (None, _) => ("target_eta", format!("{:e}", goal.eta)),
-    };
     let message = match goal.eta < *MET_BY_NOISE.start() {
         true => {
             "no shape of noise meets that target: coefficients would drown in noise many orders of magnitude above them; ask for \
@@ -101,7 +96,11 @@ fn out_of_reach(goal: &Goal) -> Failure {
         }
         false => "that target is met without noise, for all that numbers can tell: ask for more",
     };
-    Failure::option(option, format!("{shown}: {message}"))
+    match (goal.sd, &goal.name) {
+        (Some(sd), Some(name)) => Failure::option("target_sd", format!("{name}={sd:e}: {message}")),
+        (Some(sd), None) => Failure::number("target_sd", format!("{sd:e}"), message),
+        (None, _) => Failure::number("target_eta", format!("{:e}", goal.eta), message),
+    }
 }
 
 /// Targets under which no unbiased estimate of a value of an attribute comes closer than 1/`eta` encoded units. Whoever knows

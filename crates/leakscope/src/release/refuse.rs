@@ -4,7 +4,7 @@
 use super::{Amount, Terms};
 use crate::request::Request;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_table::{Class, Encoding, Guess, Missing, Origin, Scale, TargetCoding};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn settings(request: &Request, terms: &Terms) -> Result<()> {
     let positive = |flag: &str, value: f64| match value > 0.0 && value.is_finite() {
         true => Ok(()),
-        false => Err(Failure::option(flag, format!("{}: expected a positive number", shown(value)))),
+        false => Err(Failure::number(flag, numeral(value), "expected a positive number")),
     };
     match &terms.noise {
         Amount::Sigma(sigma) => positive("sigma", *sigma)?,

@@ -12,7 +12,9 @@ use crate::Result;
 use crate::failure::explain;
 use crate::model::penalty;
 use crate::request::{Pair, Request};
-use crate::telling::{self, Answer, BalancedModel, QUANTILES, Subject, TYPICAL, candidates, target_spread};
+use crate::telling::{
+    self, Answer, BalancedModel, Subject, TYPICAL, candidates, label_candidates, target_spread,
+};
 use leakscope_core::fisher::{Directions, Geometry, Records, Release as NoiseRelease};
 use leakscope_core::glm::Minimiser;
 use leakscope_core::rows::{Block, Rows};
@@ -160,7 +162,7 @@ impl ListShows {
     fn of_levels(rows: &Dataset, a: &Attribute, hanging: &HangingLevels) -> Result<Self> {
         let HangingLevels { levels, from, to } = hanging.clone();
         // Where it was merged into others, rows are not told from one another any more.
-        let kept = rows.encoding().one_hot.kept(a.levels.len());
+        let kept = rows.encoding().one_hot.places(a.levels.len());
         let place = a.levels.iter().position(|l| *l == from);
         let record = match place {
             None => None,
@@ -253,15 +255,7 @@ fn subjects<'a>(request: &Request, encoding: &'a Encoding) -> Vec<Subject<'a>> {
         let name = encoding.target.name.as_str();
         // First: a label is what most models give away.
         let chosen = chosen(name);
-        let candidates = match &encoding.target.coding {
-            TargetCoding::Classes(classes) if !chosen => classes.len(),
-            TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
-            TargetCoding::Classes(_)
-            | TargetCoding::TwoClass { .. }
-            | TargetCoding::Number
-            | TargetCoding::Count
-            | TargetCoding::Positive => 2,
-        };
+        let candidates = label_candidates(&encoding.target.coding, chosen);
         all.insert(0, Subject { attribute: None, name, exposure: 0.0, candidates, chosen });
     }
     all.sort_by_key(|s| !s.chosen);

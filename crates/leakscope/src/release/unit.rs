@@ -3,6 +3,7 @@
 use crate::model::target_unit;
 use crate::request::Request;
 use leakscope_core::units::Units;
+use leakscope_net::leak::Label;
 use leakscope_report::format;
 use leakscope_table::{Encoding, OneHot, Scale};
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,8 @@ pub struct Unit {
     pub one_hot: OneHot,
     /// Principal components instead of columns.
     pub pca: Option<usize>,
-    /// `secret` or `public`.
-    pub label: String,
+    /// Whether the label is secret.
+    pub label: Label,
     /// Own units of every column (and of a secret label) in one public unit.
     pub columns: BTreeMap<String, f64>,
 }
@@ -38,19 +39,13 @@ impl Unit {
         if request.label_secret {
             columns.insert(encoding.target.name.clone(), target_unit(encoding));
         }
-        let label = if request.label_secret { "secret" } else { "public" };
-        Self {
-            scale: request.scale,
-            one_hot: request.one_hot,
-            pca: request.pca,
-            label: label.into(),
-            columns,
-        }
+        let label = if request.label_secret { Label::Secret } else { Label::Public };
+        Self { scale: request.scale, one_hot: request.one_hot, pca: request.pca, label, columns }
     }
 
     /// Whether η in this unit can be bounded in another: the same choices, other scales of the same columns.
     pub(super) fn convertible(&self, other: &Self) -> bool {
-        let choices = |u: &Self| (word(&u.scale), word(&u.one_hot), u.pca, u.label.clone());
+        let choices = |u: &Self| (u.scale, u.one_hot, u.pca, u.label);
         choices(self) == choices(other)
             && self.pca.is_none()
             && self.columns.keys().eq(other.columns.keys())
@@ -73,10 +68,10 @@ impl Unit {
             }
         };
         let pca = |u: &Self| u.pca.map_or_else(|| "absent".into(), |k| k.to_string());
-        compare("scale", word(&self.scale), word(&other.scale));
-        compare("one_hot", word(&self.one_hot), word(&other.one_hot));
+        compare("scale", self.scale.name().into(), other.scale.name().into());
+        compare("one_hot", self.one_hot.name().into(), other.one_hot.name().into());
         compare("pca", pca(self), pca(other));
-        compare("label", self.label.clone(), other.label.clone());
+        compare("label", self.label.name().into(), other.label.name().into());
         if !all.is_empty() {
             return all;
         }
@@ -106,9 +101,4 @@ impl Unit {
         }
         all
     }
-}
-
-/// A choice as it is written on the command line.
-fn word(choice: &impl Serialize) -> String {
-    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(String::from)).unwrap_or_default()
 }

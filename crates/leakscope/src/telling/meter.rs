@@ -13,7 +13,7 @@ pub(super) struct Meter<'a> {
     budget: Budget,
     work: &'a Work,
     pub(super) rows: &'a Dataset,
-    left: f64,
+    work_left: f64,
     inquiries: u64,
     pub(super) answered: u64,
 }
@@ -22,8 +22,8 @@ impl<'a> Meter<'a> {
     pub(super) fn new(budget: Budget, work: &'a Work, rows: &'a Dataset, inquiries: &[Inquiry]) -> Self {
         let n = rows.len() as f64;
         let looks: f64 = inquiries.iter().map(|a| work.of(a.values.len(), n)).sum();
-        let left = (budget.work() - looks).max(0.0);
-        let meter = Self { budget, work, rows, left, inquiries: inquiries.len() as u64, answered: 0 };
+        let work_left = (budget.work() - looks).max(0.0);
+        let meter = Self { budget, work, rows, work_left, inquiries: inquiries.len() as u64, answered: 0 };
         meter.report(0.0);
         meter
     }
@@ -32,13 +32,13 @@ impl<'a> Meter<'a> {
     /// settled by few, and the most exposed come first.
     pub(super) fn refits(&self, candidates: usize) -> [usize; 2] {
         let each = self.work.refit(candidates, self.rows.len() as f64).max(1.0);
-        self.budget.refits(each, 0.5 * self.left)
+        self.budget.refits(each, 0.5 * self.work_left)
     }
 
     /// One question was answered with so many refits.
     pub(super) fn spend(&mut self, candidates: usize, refitted: usize) {
-        self.left -= refitted as f64 * self.work.refit(candidates, self.rows.len() as f64);
-        self.left = self.left.max(0.0);
+        self.work_left -= refitted as f64 * self.work.refit(candidates, self.rows.len() as f64);
+        self.work_left = self.work_left.max(0.0);
     }
 
     /// Shows how far this is: a share of the attribute that is being asked about.

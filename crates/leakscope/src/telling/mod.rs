@@ -18,7 +18,7 @@ use crate::request::{Request, TELL_BUDGET};
 use budget::{Budget, Work};
 use leakscope_core::Error as CoreError;
 use leakscope_core::balance::Options;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_core::glm::{ModelKind, Penalty};
 use leakscope_core::rows::{Block, Rows};
 use leakscope_core::tell::{
@@ -34,7 +34,7 @@ use std::collections::HashMap;
 /// Records times questions that are looked at in one pass: about a hundred bytes each.
 const MOST_LOOKED_AT: u64 = 1_000_000;
 /// Values of a number that are put in place at most.
-pub(crate) const QUANTILES: usize = 5;
+const QUANTILES: usize = 5;
 /// Distance of the 10% and the 90% quantile of a normal population, in its standard deviations.
 pub(crate) const TYPICAL: f64 = 2.563_103_131_089_201;
 
@@ -92,6 +92,19 @@ pub(crate) fn candidates(a: &Attribute, chosen: bool) -> usize {
         // Quantiles; a record's own value is there already.
         Kind::Number => QUANTILES,
         Kind::Category => a.levels.len(),
+    }
+}
+
+/// The same of the label.
+pub(crate) fn label_candidates(coding: &TargetCoding, chosen: bool) -> usize {
+    match coding {
+        TargetCoding::Classes(classes) if !chosen => classes.len(),
+        TargetCoding::Number | TargetCoding::Count | TargetCoding::Positive if !chosen => QUANTILES,
+        TargetCoding::Classes(_)
+        | TargetCoding::TwoClass { .. }
+        | TargetCoding::Number
+        | TargetCoding::Count
+        | TargetCoding::Positive => 2,
     }
 }
 
@@ -409,14 +422,14 @@ type Chosen = (String, Vec<f64>, f64);
 fn own_value(inquiry: &Inquiry, encoding: &Encoding, (_, x, y): &Chosen) -> String {
     let attribute = encoding.attributes.iter().find(|a| a.name == inquiry.name && !inquiry.label);
     let value = attribute.map_or(*y, |a| a.centre + a.scale * x[a.columns.start]);
-    if let Some(date) = attribute.and_then(|a| a.written(value)) {
+    if let Some(date) = attribute.and_then(|a| a.date_text(value)) {
         return date;
     }
     if let Some(short) = questions::beside(value, &inquiry.values) {
         return short;
     }
     // Encoding and back costs the last digits.
-    format!("{value:.9e}").parse::<f64>().map_or_else(|_| shown(value), shown)
+    format!("{value:.9e}").parse::<f64>().map_or_else(|_| numeral(value), numeral)
 }
 
 fn described(

@@ -5,7 +5,7 @@ use crate::model::class_names;
 use crate::remarks::listed;
 use crate::request::{Pair, Request};
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_core::measure::ColumnDistributions;
 use leakscope_core::num::Distribution;
 use leakscope_core::pass::Runner;
@@ -62,7 +62,7 @@ pub(super) fn questions(request: &Request, rows: &Dataset, subjects: &[Subject<'
                 let values = typical(&d, (a.centre, a.scale), a.bounds)?;
                 let others = values.iter().map(|(v, _)| (v - a.centre) / a.scale).collect();
                 let question = Question::Own { column: Some(a.columns.start), others };
-                let values = values.into_iter().map(|(v, text)| a.written(v).unwrap_or(text)).collect();
+                let values = values.into_iter().map(|(v, text)| a.date_text(v).unwrap_or(text)).collect();
                 Some(Inquiry { name: a.name.clone(), question, values, label: false, own: true })
             }),
             (None, None) => match &encoding.target.coding {
@@ -126,7 +126,7 @@ fn about_levels(encoding: &Encoding, a: &Attribute, pair: Option<&Pair>) -> Resu
                 .collect::<Result<_>>()?
         }
     };
-    let kept = encoding.one_hot.kept(a.levels.len());
+    let kept = encoding.one_hot.places(a.levels.len());
     let code =
         |level: usize| kept.clone().map(move |column| if column == level { 1.0 / a.scale } else { 0.0 });
     Ok(Inquiry {
@@ -199,11 +199,11 @@ fn typical(d: &Distribution, (centre, scale): (f64, f64), bounds: Option<Bounds>
         match (text.parse::<f64>(), bounds) {
             (Ok(v), Some(b)) if v < b.low() || v > b.high() => {
                 let v = v.clamp(b.low(), b.high());
-                (v, shown(v))
+                (v, numeral(v))
             }
             (Ok(v), _) => (v, text),
             // What cannot be read back is taken as it is.
-            (Err(_), _) => (x, shown(x)),
+            (Err(_), _) => (x, numeral(x)),
         }
     };
     let inner = [0.25, 0.5, 0.75].map(|q: f64| centre + scale * d.quantile((q * last).round() / last));
@@ -220,7 +220,7 @@ fn typical(d: &Distribution, (centre, scale): (f64, f64), bounds: Option<Bounds>
 fn rounded(x: f64, step: i32) -> String {
     if step >= 0 || !(-12..=12).contains(&step) {
         let unit = 10_f64.powi(step);
-        return shown((x / unit).round() * unit);
+        return numeral((x / unit).round() * unit);
     }
     let text = format!("{x:.*}", step.unsigned_abs() as usize);
     let short = text.trim_end_matches('0').trim_end_matches('.');
@@ -254,7 +254,7 @@ fn numbers(pair: &Pair, attribute: Option<&Attribute>) -> Result<[(f64, String);
             None => text.parse::<f64>().ok().filter(|v| v.is_finite()),
         };
         match (value, is_date) {
-            (Some(v), _) => Ok((v, attribute.and_then(|a| a.written(v)).unwrap_or_else(|| text.clone()))),
+            (Some(v), _) => Ok((v, attribute.and_then(|a| a.date_text(v)).unwrap_or_else(|| text.clone()))),
             (None, true) => {
                 Err(wrong(pair, "holds dates: expected two of them, such as 2020-01-31,2024-12-31"))
             }
@@ -321,7 +321,7 @@ pub(crate) fn check(request: &Request, encoding: &Encoding) -> Result<()> {
                 let (low, high) = (bounds.low(), bounds.high());
                 return Err(wrong(
                     pair,
-                    &format!("lies between {} and {} by its bounds", shown(low), shown(high)),
+                    &format!("lies between {} and {} by its bounds", numeral(low), numeral(high)),
                 ));
             }
             let is_count = attribute.is_none() && matches!(encoding.target.coding, TargetCoding::Count);

@@ -82,8 +82,8 @@ impl TextAuditRequest {
         if let TraceRequest::Probes(probes) = self.trace
             && probes < 2
         {
-            let message = format!("`{probes}`: expected exact, skip, or a number of probes from 2");
-            return Err(Failure::option("trace", message));
+            let expected = "expected exact, skip, or a number of probes from 2";
+            return Err(Failure::text("trace", probes, expected));
         }
         match (&self.secret_pattern, self.secrets.is_empty()) {
             (None, false) => {
@@ -145,7 +145,7 @@ fn run_in<T: Real>(
     folder: Option<&Folder>,
     hooks: &Hooks,
 ) -> Result<TextAuditOutcome> {
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let (measures, chosen) = request.measure(seed)?;
     if let Some(folder) = folder {
         let read: Vec<&Path> = request.source.texts.iter().map(PathBuf::as_path).collect();
@@ -176,7 +176,7 @@ fn run_in<T: Real>(
         trained: part(request.source.layers),
         rank: (request.source.layers == Trained::Adapters).then_some(request.source.rank as u64),
         trained_parameters: model.network().trained().iter().filter(|t| **t).count() as u64,
-        files: request.source.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
+        files: request.source.texts.iter().map(|f| leakscope_table::display_name(f)).collect(),
         release: Release { clip_kind, clip, sigma: measures.sigma, noise: measures.noise(), chosen },
         trace: match measures.trace {
             Trace::Skip => TraceKind::Skip,
@@ -188,7 +188,7 @@ fn run_in<T: Real>(
             Signal::Raw => PlisOf::Raw,
         },
         seed,
-        precision: request.precision.page(),
+        precision: request.precision,
         spread: spread(&model)?,
         loss: summary(records.iter().map(|r| r.loss)),
         gradient_norm: summary(records.iter().map(|r| r.gradient_norm)),
@@ -200,7 +200,7 @@ fn run_in<T: Real>(
         seconds: clock.elapsed().as_secs_f64(),
         redact: request.redact,
     })?;
-    let texts = if request.show { shown(&audit, &texts, &tokenizer)? } else { Texts::new() };
+    let texts = if request.show { exposed_texts(&audit, &texts, &tokenizer)? } else { Texts::new() };
     let mut pending = Pending::default();
     if let Some(folder) = folder {
         pending.tables([table(&audit, folder)?]);
@@ -340,7 +340,7 @@ fn warnings(measures: &Measure, leaks: &[RecordLeak], lines: usize, records: usi
 }
 
 /// The texts that the page shows, token by token.
-fn shown(audit: &TextAudit, texts: &[Tokens], tokenizer: &Tokenizer) -> Result<Texts> {
+fn exposed_texts(audit: &TextAudit, texts: &[Tokens], tokenizer: &Tokenizer) -> Result<Texts> {
     let mut out = Texts::new();
     for i in audit.most_exposed() {
         let pieces =

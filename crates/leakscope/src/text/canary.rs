@@ -6,29 +6,18 @@ use crate::net::Device;
 use crate::{Failure, Result};
 use leakscope_core::bound::{Prior, fano, testing};
 use leakscope_core::claim::{Bound, Observed};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::text::canary::{self as game, AllLayers, FineTuning, LastLayer, Rounds, around_centre};
 use leakscope_net::text::{LanguageModel, Trained, Tuned};
 use leakscope_report::canary::{
-    Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind as ReportedPrior, SCHEMA, Secret, Source,
-    Variant, figures,
+    Canary, Guesser, Limit, LimitKind, Played, Point, SCHEMA, Secret, Source, Variant, figures,
 };
 use leakscope_table::{Hooks, Stage};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// How likely each candidate is before anything is seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum PriorKind {
-    /// All alike
-    #[default]
-    Uniform,
-    /// As likely as the model holds it to be before fine-tuning
-    Model,
-}
+pub use leakscope_report::canary::PriorKind;
 
 /// The extraction game of Guo et al. (2022, §6.3), as a user asks for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +96,7 @@ impl CanaryRequest {
     pub fn check(&self) -> Result<()> {
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Failure::option(name, format!("{}: expected a positive number", shown(x)))),
+            false => Err(Failure::number(name, numeral(x), "expected a positive number")),
         };
         positive("clip", self.clip)?;
         positive("lr", self.lr)?;
@@ -122,7 +111,7 @@ impl CanaryRequest {
             return Err(Failure::option("layers", "expected last, all, adapters or several"));
         }
         if self.rank == 0 {
-            return Err(Failure::option("rank", "0: expected at least 1"));
+            return Err(Failure::number("rank", 0, "expected at least 1"));
         }
         let points = self.steps.len() * self.layers.len() * self.sigmas.len().max(RDP.len());
         if points > MOST_POINTS {
@@ -165,7 +154,7 @@ struct Setting<'a> {
 /// Options that make no sense, models, tokenisers and candidates that cannot be read.
 pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
     request.check()?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let model: LanguageModel<f32> = language_model(&request.model, Trained::Last, request.device.backend()?)?;
     let (text, source, mut warnings) = text(request, &model, seed)?;
     let clock = Instant::now();
@@ -207,10 +196,7 @@ pub fn run(request: &CanaryRequest, hooks: &Hooks) -> Result<Canary> {
             candidates: last.candidates() as u64,
             tokens_min: lengths().min().unwrap_or(0),
             tokens_max: lengths().max().unwrap_or(0),
-            prior: match request.prior {
-                PriorKind::Uniform => ReportedPrior::Uniform,
-                PriorKind::Model => ReportedPrior::Model,
-            },
+            prior: request.prior,
             most_likely: setting.prior.most_likely(),
         },
         clip: request.clip,

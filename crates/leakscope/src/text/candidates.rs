@@ -47,7 +47,7 @@ pub(super) fn candidates(
         return listed("candidates", &request.list, Source::List, request, tokenizer);
     }
     match request.secret_tokens {
-        0 => Err(Failure::option("secret_tokens", "0: expected at least 1")),
+        0 => Err(Failure::number("secret_tokens", 0, "expected at least 1")),
         1 => Ok(Candidates {
             tokens: (0..vocabulary as u32).map(|y| vec![y]).collect(),
             source: Source::Vocabulary,
@@ -90,9 +90,8 @@ fn listed(
     let mut seen = HashSet::new();
     let (mut tokens, mut twice) = (Vec::new(), 0_u64);
     for text in texts {
-        let ids = tokenizer
-            .encode_on(&format!("{space}{text}"))
-            .map_err(|e| Failure::option(option, format!("`{text}`: {e}")))?;
+        let ids =
+            tokenizer.encode_on(&format!("{space}{text}")).map_err(|e| Failure::text(option, text, e))?;
         if ids.is_empty() {
             return Err(Failure::option(option, format!("`{text}` has no token: leave it out")));
         }

@@ -46,7 +46,7 @@ impl Default for TextSource {
 impl TextSource {
     pub(super) fn check(&self) -> Result<()> {
         match self.rank {
-            0 => Err(Failure::option("rank", "0: expected at least 1")),
+            0 => Err(Failure::number("rank", 0, "expected at least 1")),
             _ => Ok(()),
         }
     }

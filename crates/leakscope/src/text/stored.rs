@@ -71,7 +71,7 @@ impl Destination {
     }
 
     /// Names of the files that will be written, in the folder of the run.
-    pub(super) fn written(&self) -> Vec<String> {
+    pub(super) fn file_names(&self) -> Vec<String> {
         let tokenizer = self.tokenizer.iter().map(|(_, name)| name.clone());
         self.layout.names().into_iter().chain(tokenizer).map(|name| format!("{MODEL}/{name}")).collect()
     }
@@ -79,7 +79,7 @@ impl Destination {
     /// Refuses a folder with weights that would stay beside the new ones, and makes the folder of the model, which goes again
     /// where nothing is put into it.
     pub(super) fn prepare(&self, folder: &Folder) -> Result<UnlessEmpty> {
-        let (path, written) = (folder.path().join(MODEL), self.written());
+        let (path, written) = (folder.path().join(MODEL), self.file_names());
         std::fs::create_dir_all(&path)
             .map_err(|e| Failure::Message(format!("cannot make {}: {e}", path.display())))?;
         let listed = std::fs::read_dir(&path)

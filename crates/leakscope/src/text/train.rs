@@ -126,7 +126,7 @@ fn run_in<T: Real>(
     let resumed = if request.run.resume { Some(Resumed::read(folder.path())?) } else { None };
     let replaced = if request.run.resume { None } else { account::replaced(folder.path()) };
     let stored_seed = resumed.as_ref().map(Resumed::seed);
-    let seed = request.run.seed.or(stored_seed).unwrap_or_else(crate::seed::drawn);
+    let seed = request.run.seed.or(stored_seed).unwrap_or_else(crate::seed::draw);
     let tuned = Tuned { part: request.source.layers, rank: request.source.rank, seed };
     let backend = request.run.device.backend_in(Some(request.run.precision))?;
     let model: LanguageModel<T> = language_model(&request.source.model, tuned, backend)?;
@@ -167,7 +167,7 @@ fn run_in<T: Real>(
     }
     let facts = Facts {
         name: super::model::name_of(&request.source.model),
-        files: request.source.texts.iter().map(|f| leakscope_table::shown(f)).collect(),
+        files: request.source.texts.iter().map(|f| leakscope_table::display_name(f)).collect(),
         names,
         normalize: [0.0, 1.0],
         test_records: held_out.as_ref().map(|h| h.lines.len() as u64),
@@ -194,7 +194,7 @@ fn spare(request: &TextTrainRequest, folder: &Folder, destination: &Destination)
     let model = destination.read(&request.source.model);
     let read: Vec<&Path> =
         request.source.texts.iter().chain(&request.test).chain(&model).map(PathBuf::as_path).collect();
-    let stored = destination.written();
+    let stored = destination.file_names();
     let own = ["training.json", CHECKPOINT, "report.html"];
     let written: Vec<&str> = own.into_iter().chain(stored.iter().map(String::as_str)).collect();
     folder.spare(&read, &written, &["records"])?;
@@ -321,7 +321,7 @@ impl<T: Real> HeldOut<T> {
 
     fn facts(&self, files: &[PathBuf], before: f64, loss: f64, trained_on: &BTreeSet<String>) -> Holdout {
         Holdout {
-            files: files.iter().map(|f| leakscope_table::shown(f)).collect(),
+            files: files.iter().map(|f| leakscope_table::display_name(f)).collect(),
             texts: self.lines.len() as u64,
             tokens: self.predicted.iter().sum(),
             loss_before: before,

@@ -153,7 +153,6 @@ pub(crate) struct Flags {
 
 /// What computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Backend {
     /// The processor.
     #[default]

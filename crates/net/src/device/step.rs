@@ -148,8 +148,8 @@ impl<T: Real> Device<T> {
                 let size = 1 << 15;
                 let pieces =
                     theta.par_chunks_mut(size).zip(m.par_chunks_mut(size)).zip(v.par_chunks_mut(size));
-                let given = g.par_chunks(size).zip(trained.data.par_chunks(size));
-                pieces.zip(given).for_each(|(((theta, m), v), (g, trained))| {
+                let gradients = g.par_chunks(size).zip(trained.data.par_chunks(size));
+                pieces.zip(gradients).for_each(|(((theta, m), v), (g, trained))| {
                     let places = theta.iter_mut().zip(m).zip(v).zip(g.iter().zip(trained));
                     for (((theta, m), v), (&g, &trained)) in places {
                         let (first, second) = (b1 * *m + (T::ONE - b1) * g, b2 * *v + (T::ONE - b2) * g * g);

@@ -50,7 +50,7 @@ struct Step<T> {
 struct Work<T> {
     graph: Graph,
     inputs: Inputs<T>,
-    left: Left<T>,
+    outputs: Outputs<T>,
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ struct Inputs<T> {
 }
 
 #[derive(Debug)]
-struct Left<T> {
+struct Outputs<T> {
     sum: Buf<T>,
     /// Norms, losses, and the square of the sum, one behind the other: one download.
     report: Scalars,
@@ -107,8 +107,8 @@ impl<T: Real> Steps<T> {
                 }
                 steps.push(Step { key, work: None });
                 // the first step of a size compiles kernels
-                let left = passes(dev, net, (&filled, length), &inputs, clip);
-                return Some(finish(dev, left, records, padded));
+                let outputs = passes(dev, net, (&filled, length), &inputs, clip);
+                return Some(finish(dev, outputs, records, padded));
             }
         };
         let out = match &mut step.work {
@@ -117,21 +117,23 @@ impl<T: Real> Steps<T> {
                 dev.overwrite_target(&inputs.y, &mut work.inputs.y);
                 dev.overwrite_scalars(&inputs.live, &mut work.inputs.live);
                 dev.replay(&work.graph);
-                let left = Left { sum: dev.copy(work.left.sum.all()), report: work.left.report.clone() };
-                finish(dev, left, records, padded)
+                let outputs =
+                    Outputs { sum: dev.copy(work.outputs.sum.all()), report: work.outputs.report.clone() };
+                finish(dev, outputs, records, padded)
             }
             None => {
                 let captured = dev.capture(|dev| passes(dev, net, (&filled, length), &inputs, clip));
                 match captured {
-                    Some((graph, left)) => {
+                    Some((graph, outputs)) => {
                         dev.replay(&graph);
-                        let own = Left { sum: dev.copy(left.sum.all()), report: left.report.clone() };
-                        step.work = Some(Work { graph, inputs, left });
+                        let own =
+                            Outputs { sum: dev.copy(outputs.sum.all()), report: outputs.report.clone() };
+                        step.work = Some(Work { graph, inputs, outputs });
                         finish(dev, own, records, padded)
                     }
                     None => {
-                        let left = passes(dev, net, (&filled, length), &inputs, clip);
-                        finish(dev, left, records, padded)
+                        let outputs = passes(dev, net, (&filled, length), &inputs, clip);
+                        finish(dev, outputs, records, padded)
                     }
                 }
             }
@@ -148,7 +150,7 @@ fn passes<T: Real>(
     (records, length): (&[usize], usize),
     inputs: &Inputs<T>,
     clip: Clip,
-) -> Left<T> {
+) -> Outputs<T> {
     let (x, y) = (Input::Values(dev.copy(inputs.x.all())), dev.copy_target(&inputs.y));
     let batch = Batch { records, length, x, y, weights: None };
     let primal = net.primal(dev, batch, Label::Public, None);
@@ -163,23 +165,23 @@ fn passes<T: Real>(
         }
     };
     primal.recycle(dev);
-    Left { sum, report }
+    Outputs { sum, report }
 }
 
 /// What a step left, with its numbers on the host.
 fn finish<T: Real>(
     dev: &Device<T>,
-    left: Left<T>,
+    outputs: Outputs<T>,
     records: &[usize],
     padded: usize,
 ) -> Result<BatchGradient<T>> {
-    let report = dev.download_scalars(&left.report)?;
+    let report = dev.download_scalars(&outputs.report)?;
     let n = records.len();
     let (norms, losses) = (report[..n].to_vec(), report[padded..padded + n].to_vec());
     check_records(&norms, &losses, records)?;
     match report.last() {
         Some(square) if square.is_finite() => {
-            Ok(BatchGradient { sum: Vec::new(), far: Some(left.sum), losses, norms })
+            Ok(BatchGradient { sum: Vec::new(), far: Some(outputs.sum), losses, norms })
         }
         // finite norms whose products are not: no clip has bounded these
         _ => Err(Error::NotFinite { subject: "the sum of gradients", position: 0 }),

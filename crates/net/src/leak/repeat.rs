@@ -67,26 +67,25 @@ impl<T: Real, R> Repeat<T, R> {
             dev.replay(&captured.graph);
             return read(dev, &captured.result);
         }
-        let given = tangents;
         if matches!(self.state, State::Next) && self.sizes == sizes {
             let copied = |dev: &mut Device<T>, (x, y): &Tangents<T>| {
                 (x.as_ref().map(|b| dev.copy(b.all())), y.as_ref().map(|b| dev.copy(b.all())))
             };
             // its own copy, since a pass uses up what it is given
             let captured = dev.capture(|dev| {
-                let own = copied(dev, &given);
+                let own = copied(dev, &tangents);
                 pass(dev, own)
             });
             if let Some((graph, Ok(result))) = captured {
                 dev.replay(&graph);
-                let captured = Box::new(Captured { graph, tangents: given, result });
+                let captured = Box::new(Captured { graph, tangents, result });
                 let out = read(dev, &captured.result);
                 self.state = State::Captured(captured);
                 return out;
             }
             self.state = State::Plain;
         }
-        let result = pass(dev, given)?;
+        let result = pass(dev, tangents)?;
         if matches!(self.state, State::New) {
             (self.sizes, self.state) = (sizes, State::Next);
         }

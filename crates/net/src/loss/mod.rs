@@ -23,13 +23,17 @@ pub const NO_LABEL: u32 = u32::MAX;
 
 /// The loss of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// `−Σ y log softmax(z)`.
+    #[cfg_attr(feature = "clap", value(help = "One class of several"))]
     SoftmaxCrossEntropy,
     /// `Σ log(1 + eᶻ) − yz`, y between 0 and 1.
+    #[cfg_attr(feature = "clap", value(help = "Labels that hold or do not, each on its own"))]
     BinaryCrossEntropy,
     /// `½‖z − y‖²`, the half as in linear regression.
+    #[cfg_attr(feature = "clap", value(help = "Values to predict"))]
     SquaredError,
 }
 

@@ -3,7 +3,7 @@
 //! The seal is the SHA-256 of the whole file, kept in its own metadata: it is taken with zeros in its place, so that the
 //! file stays one that every reader of the format can open.
 
-use super::{TrainConfig, Trainer, key::Source};
+use super::{TrainConfig, Trainer, filter::Spending, key::Source, track::Tracker};
 use crate::{
     Data, NetSpec, Network, Real,
     error::{Error, Result, check_finite, check_len},
@@ -143,40 +143,52 @@ impl<'d, T: Real> Trainer<'d, T> {
             check_finite("a moment of the checkpoint", &values)?;
             run.workers.with(|dev| dev.write(m, &values));
         }
-        if let Some(t) = &mut run.tracker {
-            let all = [
-                ("account.measured", &mut t.measured),
-                ("account.trace", &mut t.trace),
-                ("account.square", &mut t.square),
-                ("account.probes", &mut t.probes),
-                ("account.plain", &mut t.plain),
-                ("account.plain-square", &mut t.plain_square),
-                ("account.plain-probes", &mut t.plain_probes),
-                ("account.renyi", &mut t.renyi),
-            ];
-            for (name, values) in all {
-                let stored = file.get::<f64>(name)?.1;
-                check_len("an account of the checkpoint", stored.len(), values.len())?;
-                check_finite("an account of the checkpoint", &stored)?;
-                *values = stored;
-            }
-            if file.has(UNKNOWN) {
-                let stored = file.get::<f64>(UNKNOWN)?.1;
-                check_len("an account of the checkpoint", stored.len(), t.unknown.len())?;
-                t.unknown = stored.iter().map(|u| *u != 0.0).collect();
-            }
+        if let Some(tracker) = &mut run.tracker {
+            restore_accounts(tracker, &file)?;
         }
-        if let Some(s) = &mut run.spending {
-            for (name, values) in [("filter.spent", &mut s.spent), ("filter.dropped", &mut s.dropped)] {
-                let stored = file.get::<f64>(name)?.1;
-                check_len("the filter of the checkpoint", stored.len(), values.len())?;
-                check_finite("the filter of the checkpoint", &stored)?;
-                *values = stored;
-            }
-            s.dropped.iter_mut().filter(|d| **d < 0.0).for_each(|d| *d = f64::INFINITY);
+        if let Some(spending) = &mut run.spending {
+            restore_filter(spending, &file)?;
         }
         Ok(run)
     }
+}
+
+/// An array of a checkpoint, as long as what it is for.
+fn stored(file: &Tensors, name: &str, subject: &'static str, expected: usize) -> Result<Vec<f64>> {
+    let values = file.get::<f64>(name)?.1;
+    check_len(subject, values.len(), expected)?;
+    check_finite(subject, &values)?;
+    Ok(values)
+}
+
+fn restore_accounts(t: &mut Tracker, file: &Tensors) -> Result<()> {
+    const SUBJECT: &str = "an account of the checkpoint";
+    let all = [
+        ("account.measured", &mut t.measured),
+        ("account.trace", &mut t.trace),
+        ("account.square", &mut t.square),
+        ("account.probes", &mut t.probes),
+        ("account.plain", &mut t.plain),
+        ("account.plain-square", &mut t.plain_square),
+        ("account.plain-probes", &mut t.plain_probes),
+        ("account.renyi", &mut t.renyi),
+    ];
+    for (name, values) in all {
+        *values = stored(file, name, SUBJECT, values.len())?;
+    }
+    if file.has(UNKNOWN) {
+        let unknown = stored(file, UNKNOWN, SUBJECT, t.unknown.len())?;
+        t.unknown = unknown.iter().map(|u| *u != 0.0).collect();
+    }
+    Ok(())
+}
+
+fn restore_filter(s: &mut Spending, file: &Tensors) -> Result<()> {
+    for (name, values) in [("filter.spent", &mut s.spent), ("filter.dropped", &mut s.dropped)] {
+        *values = stored(file, name, "the filter of the checkpoint", values.len())?;
+    }
+    s.dropped.iter_mut().filter(|d| **d < 0.0).for_each(|d| *d = f64::INFINITY);
+    Ok(())
 }
 
 /// The bytes of a file with their seal in its metadata.

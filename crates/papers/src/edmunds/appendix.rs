@@ -341,7 +341,7 @@ fn claims(families: &[Family]) -> Vec<Claim> {
 mod tests {
     use super::*;
     use leakscope_net::engine::clipped_gradient;
-    use leakscope_net::preset::preset;
+    use leakscope_net::preset::Preset;
     use leakscope_net::{Network, Shape};
 
     /// The gradients here, summed behind the clip, are those of the engine.
@@ -352,7 +352,7 @@ mod tests {
         let y: Vec<f32> = (0..n).map(|i| (i % 2) as f32).collect();
         let data = Data::new(Shape::Vector([d]), x, 1, y).unwrap();
         let theta: Vec<f32> = (0..=d).map(|i| (i as f32).cos()).collect();
-        let net = Network::with_parameters(preset("linear", Shape::Vector([d]), 1).unwrap(), &theta).unwrap();
+        let net = Network::with_parameters(Preset::Linear.spec(Shape::Vector([d]), 1), &theta).unwrap();
         let all: Vec<usize> = (0..n).collect();
         let engine = clipped_gradient(&net, &data, &all, CLIP).unwrap();
         let g = Gradients::of(&data, &theta, &vec![true; d + 1], &[]);

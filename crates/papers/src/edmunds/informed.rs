@@ -12,7 +12,7 @@ use super::thousands::Thousands;
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
 use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
-use leakscope_net::preset::preset;
+use leakscope_net::preset::Preset;
 use leakscope_net::random::{Generator, Purpose};
 use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
 use leakscope_net::{Clip, Network, Shape};
@@ -84,7 +84,7 @@ pub(super) fn train(
     let d = pool.images.size();
     let theta = start(d, seed);
     let keep = trained(&theta, half);
-    let spec = preset("linear", Shape::Image(pool.images.shape), 1).map_err(failure_of)?;
+    let spec = Preset::Linear.spec(Shape::Image(pool.images.shape), 1);
     let single: Vec<f32> = theta.iter().map(|v| *v as f32).collect();
     let mut net = Network::<f32>::with_parameters(spec, &single).map_err(failure_of)?;
     net.freeze(&keep.iter().map(|k| !k).collect::<Vec<bool>>()).map_err(failure_of)?;

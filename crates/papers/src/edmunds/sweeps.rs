@@ -1,14 +1,13 @@
 //! Figures 3.1 and 3.2: the share of public records, and λ.
 
 use super::super::data::digits;
-use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::run::{BATCH, Effort, Method, Outcome, Split, accuracy, pretrained, run, split};
 use super::tables::TABLE_3_1 as RECIPE;
 use leakscope::Result;
 use leakscope_net::perturb::{Perturbing, Variant};
-use leakscope_net::preset::preset;
+use leakscope_net::preset::Preset;
 use leakscope_net::{Network, Shape};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
@@ -17,7 +16,7 @@ use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, P
 fn started(context: &Context<'_>, share: f64, effort: Effort) -> Result<(Split, Network<f32>)> {
     let images = digits(context)?;
     let split = split(&images, share, effort)?;
-    let spec = preset("linear", Shape::Image(images.0.shape), 10).map_err(failure_of)?;
+    let spec = Preset::Linear.spec(Shape::Image(images.0.shape), 10);
     let start = pretrained(context, &spec, (&split.public, &RECIPE), context.seed)?;
     Ok((split, start))
 }

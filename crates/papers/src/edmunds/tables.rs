@@ -1,14 +1,13 @@
 //! Tables 3.1 to 3.3: accuracy against dFIL of DP-SGD, pruned, and perturbed.
 
 use super::super::data::{Images, digits, photographs};
-use super::super::mueller::failure_of;
 use super::super::{Context, Findings};
 use super::epsilon;
 use super::leaked::{COLUMNS, Leaked, compared, reading};
 use super::run::{BATCH, Effort, Method, Outcome, Recipe, Split, accuracy, pretrained, run, split};
 use leakscope::Result;
 use leakscope_net::perturb::Variant;
-use leakscope_net::preset::preset;
+use leakscope_net::preset::Preset;
 use leakscope_net::{Backend, LayerSpec, NetSpec, Network, Shape};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
@@ -19,7 +18,7 @@ pub(super) type Printed = (f64, f64);
 /// A table as published: accuracies, then accuracy and dFIL (largest, mean, median).
 struct Published {
     name: &'static str,
-    network: &'static str,
+    network: Preset,
     /// Share of the file that is public.
     share: f64,
     recipe: Recipe,
@@ -49,7 +48,7 @@ pub(super) const TABLE_3_1: Recipe =
 pub(crate) fn table_3_1(context: &Context<'_>) -> Result<Findings> {
     let published = Published {
         name: "edmunds-table3.1",
-        network: "linear",
+        network: Preset::Linear,
         share: 0.5,
         recipe: TABLE_3_1,
         epsilon: 20.5318,
@@ -67,7 +66,7 @@ pub(crate) fn table_3_1(context: &Context<'_>) -> Result<Findings> {
 pub(crate) fn table_3_2(context: &Context<'_>) -> Result<Findings> {
     let published = Published {
         name: "edmunds-table3.2",
-        network: "cnn-mnist",
+        network: Preset::CnnMnist,
         share: 0.05,
         recipe: Recipe {
             first: (100, 0.01, 0.01),
@@ -91,7 +90,7 @@ pub(crate) fn table_3_2(context: &Context<'_>) -> Result<Findings> {
 pub(crate) fn table_3_3(context: &Context<'_>) -> Result<Findings> {
     let published = Published {
         name: "edmunds-table3.3",
-        network: "linear",
+        network: Preset::Linear,
         share: 0.5,
         recipe: Recipe {
             first: (10, 0.001, 0.1),
@@ -136,12 +135,12 @@ fn table(
 ) -> Result<Findings> {
     let images = images(context)?;
     let effort = match published.network {
-        "linear" => Effort::of(context),
-        _ => Effort::small(context),
+        Preset::Linear => Effort::of(context),
+        Preset::Mlp | Preset::MlpAttack | Preset::CnnMnist | Preset::CnnCifar => Effort::small(context),
     };
     let split = split(&images, published.share, effort)?;
     let recipe = &published.recipe;
-    let spec = network(published.network, Shape::Image(images.0.shape))?;
+    let spec = network(published.network, Shape::Image(images.0.shape));
     let networks: Vec<Network<f32>> = (context.seed..context.seed + effort.runs[0])
         .map(|seed| pretrained(context, &spec, (&split.public, recipe), seed))
         .collect::<Result<_>>()?;
@@ -207,12 +206,12 @@ fn table(
 
 /// The network of a table. The thesis prints a padding of 2 for the first convolution of its digits; its code pads to 14 × 14 positions, which
 /// needs 3 (both come to 26,010 parameters), and that is what its numbers are of.
-fn network(name: &str, shape: Shape) -> Result<NetSpec> {
-    let mut spec = preset(name, shape, 10).map_err(failure_of)?;
-    if name == "cnn-mnist" {
+fn network(preset: Preset, shape: Shape) -> NetSpec {
+    let mut spec = preset.spec(shape, 10);
+    if preset == Preset::CnnMnist {
         spec.layers[0].layer = LayerSpec::conv(16, 8, 2, 3);
     }
-    Ok(spec)
+    spec
 }
 
 /// What was trained on what, and how; `mapped` is whether a network of the record is among the variants.

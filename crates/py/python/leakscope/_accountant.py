@@ -6,7 +6,10 @@ import math
 
 from . import _native
 from ._checks import one_of, positive, real, whole
+from ._docs import documented
 from ._native import OptionError
+
+_DELTA = "δ, a probability from 1e-300 up, below 1."
 
 
 class Accountant:
@@ -51,12 +54,14 @@ class Accountant:
         else:
             self.history.append((noise_multiplier, sample_rate, 1))
 
+    @documented(delta=_DELTA)
     def get_epsilon(self, delta: float) -> float:
-        """ε of all steps so far at ``delta``, a probability from 1e-300 up, below 1: certified, never below the truth."""
+        """ε of all steps so far at ``delta``: certified, never below the truth."""
         return self.get_epsilon_interval(delta)[1]
 
+    @documented(delta=_DELTA)
     def get_epsilon_interval(self, delta: float) -> tuple[float, float]:
-        """Between which two numbers ε at ``delta`` (from 1e-300 up, below 1) is; (0, 0) before the first step."""
+        """Between which two numbers ε at ``delta`` is; (0, 0) before the first step."""
         delta = real("delta", delta)
         if not 1e-300 <= delta < 1:
             raise OptionError(f"delta={delta!r}: expected a probability from 1e-300 up, below 1")
@@ -64,8 +69,9 @@ class Accountant:
             return 0.0, 0.0
         return _native.account_epsilon(self.history, delta, self.adjacency == "replace")
 
+    @documented(epsilon="ε, any number.")
     def get_delta(self, epsilon: float) -> float:
-        """δ of all steps so far at ``epsilon``, any number: never below the truth."""
+        """δ of all steps so far at ``epsilon``: never below the truth."""
         epsilon = real("epsilon", epsilon)
         if not self.history:
             return max(0.0, -math.expm1(epsilon))
@@ -89,8 +95,9 @@ class Accountant:
         """What :meth:`load_state_dict` takes."""
         return {"history": list(self.history), "adjacency": self.adjacency}
 
+    @documented(state="What :meth:`state_dict` of the other gave.")
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Goes on where another accountant stopped: ``state`` is its :meth:`state_dict`."""
+        """Goes on where another accountant stopped."""
         history = state.get("history")
         if not isinstance(history, (list, tuple)) or any(len(step) != 3 for step in history):
             raise OptionError("state: expected what state_dict gives: a history of (noise multiplier, sample rate, steps)")

@@ -45,8 +45,10 @@ def attack_model(
     predict : estimator or callable
         A fitted estimator with ``predict_proba`` (or ``predict``, for values), or a function of rows that gives
         probabilities of classes, (rows, classes), or values, (rows,).
-    X, y : array or frame, array
-        Rows that the model was trained on, and their labels.
+    X : array or frame
+        Rows that the model was trained on.
+    y : array
+        Their labels.
     nonmembers : tuple of X and y, optional
         Rows of the same population that it was not trained on. Membership needs them; attribute inference is played on
         them too, since what it guesses there it knows from the population.

@@ -35,8 +35,9 @@ class Comparison(Result):
                  "values": [None if v is None else v["value"] for v in row["values"]]}
                 for section in self.document["sections"] for row in section["rows"]]
 
+    @documented(format="``\"md\"`` (a table in Markdown), ``\"junit\"`` or ``\"sarif\"``.")
     def pipeline(self, format: str = "md") -> str:
-        """The comparison for other programmes, in ``format`` ``"md"``, ``"junit"`` or ``"sarif"``: it names no record and no value of the data."""
+        """The comparison for other programmes: it names no record and no value of the data."""
         result = self._outcome.pipeline(format)
         assert result is not None
         return result

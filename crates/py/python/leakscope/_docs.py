@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -138,10 +139,17 @@ PARAMETERS = {
     "fpr": "The false-positive rate of ``tpr``.",
     "success": "Target: probability of guessing a secret of ``candidates`` or ``prior``, or the column ``secret`` of the table.",
     "over": "Whether ``success`` is for ``\"every-record\"`` or in the ``\"mean\"`` over them.",
+    # clusters
+    "records": "Folder for the table of records that all machines see, a Parquet file a part. Without it none is written.",
+    "scores": "The same for the points of ``score``.",
+    "retries": "How often a task that fails is tried again, beside those that are lost with their worker; 0 or more.",
+    "resume": "Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes "
+              "none of them again. It is as sensitive as the data, and may go when the result is there.",
     # networks
     "clip": "Clip the gradient of every record at this norm C, above 0.",
     "clip_kind": "``\"hard\"`` (at most C), ``\"gelu\"`` (smoothly, at most 1.12 C) or ``\"none\"``. By default hard, with "
                  "``clip``.",
+    "device": "Where it computes: ``\"cpu\"``, ``\"cuda\"``, ``\"cuda:1\"`` (the number of a GPU) or ``\"auto\"``.",
     "precision": "Numbers to compute with: ``\"f32\"`` (single), ``\"f64\"`` (double: twice the memory and time) or, on a GPU, "
                  "``\"tf32\"``.",
 }
@@ -153,16 +161,23 @@ def documented(**own: str) -> Callable[[_F], _F]:
     def decorate(function: _F) -> _F:
         lines = ["Parameters", "----------"]
         for name, parameter in inspect.signature(function).parameters.items():
-            if name == "self":
+            if name in ("self", "cls"):
                 continue
             kind = parameter.annotation if isinstance(parameter.annotation, str) else "object"
-            default = "" if parameter.default is parameter.empty or parameter.default is None else f", default {parameter.default!r}"
-            lines.append(f"{name} : {'object' if kind == 'Any' else kind}{default}")
+            lines.append(f"{name} : {'object' if kind == 'Any' else kind}{_default(parameter)}")
             lines.extend("    " + line for line in textwrap.wrap(own.get(name) or PARAMETERS[name], 110))
         text = inspect.cleandoc(function.__doc__ or "")
         section = "\n".join(lines)
-        before, heading, after = text.partition("\nReturns\n-------")
-        function.__doc__ = f"{before.rstrip()}\n\n{section}\n{heading}{after}" if heading else f"{text}\n\n{section}\n"
+        heading = re.search(r"^(Returns|Examples)\n---", text, re.M)
+        before, after = (text[: heading.start()], text[heading.start() :]) if heading else (text, "")
+        function.__doc__ = f"{before.rstrip()}\n\n{section}\n\n{after}"
         return function
 
     return decorate
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    if default is parameter.empty or default is None:
+        return ""
+    return f", default {default.__name__ if callable(default) else repr(default)}"

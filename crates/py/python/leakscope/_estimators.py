@@ -222,6 +222,7 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
 
     _model = "linear"
 
+    @documented(X="Rows: an array or a frame of numbers.", y="The target of every row.")
     def fit(self, X: Any, y: Any) -> PrivateLinear:
         """Fits to rows ``X`` and targets ``y``, and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
@@ -232,6 +233,7 @@ class PrivateLinear(RegressorMixin, _Private):  # type: ignore[misc]
             self._warn(1.0 - float(np.mean((y - X @ self.coef_ - self.intercept_) ** 2)) / spread, 0.0, "R² is")
         return self
 
+    @documented(X="Rows, with the columns of the fit.")
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Predictions of the private model for rows ``X``."""
         check_is_fitted(self)
@@ -264,6 +266,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
 
     _model = "logistic"
 
+    @documented(X="Rows: an array or a frame of numbers.", y="The target of every row.")
     def fit(self, X: Any, y: Any) -> PrivateLogistic:
         """Fits to rows ``X`` and targets ``y``, and adds the noise."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
@@ -286,6 +289,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         self._warn(float(np.mean(guessed == codes)), float(counts.max()) / len(codes), "it is right in")
         return self
 
+    @documented(X="Rows, with the columns of the fit.")
     def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
         """Log odds of the second class for rows ``X``; of more than two classes, the predictor of each."""
         check_is_fitted(self)
@@ -293,6 +297,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         z = np.asarray(X @ self.coef_.T + self.intercept_)
         return z[:, 0] if len(self.classes_) == 2 else z
 
+    @documented(X="Rows, with the columns of the fit.")
     def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """Probabilities of the classes for rows ``X``."""
         z = self.decision_function(X)
@@ -302,6 +307,7 @@ class PrivateLogistic(ClassifierMixin, _Private):  # type: ignore[misc]
         second = np.where(z >= 0, 1.0, np.exp(-np.abs(z))) / (1.0 + np.exp(-np.abs(z)))
         return np.column_stack([1.0 - second, second])
 
+    @documented(X="Rows, with the columns of the fit.")
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The likeliest class for rows ``X``."""
         z = self.decision_function(X)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from . import _native
+from ._docs import documented
 from ._native import OptionError
 from ._tables import Data
 
@@ -164,9 +165,10 @@ def folders(**tables: Any) -> dict[str, str]:
     return result
 
 
+@documented(work="Which pass, as it was handed out.", part="Which rows, as they were handed out.",
+            tables="Folders for records and scores.")
 def run_part(work: bytes, part: bytes, tables: Mapping[str, str] | None = None) -> bytes:
-    """Computes one part of a pass over files: what a task calls, on any machine. ``work`` says which pass, ``part`` which rows, both as
-    they were handed out; ``tables`` are folders for records and scores."""
+    """Computes one part of a pass over files: what a task calls, on any machine."""
     return _native.run_part(work, part, dict(tables or {}))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _native
 from ._accountant import Accountant
+from ._docs import documented
 from ._native import OptionError
 from ._results import Result, _Kept
 from ._tables import frame, frame_kind
@@ -56,9 +57,9 @@ class Training(_OfRecords):
         names = [name for name in _names(records) if name.startswith("renyi_")]
         return records[names] if hasattr(records, "__getitem__") else None
 
+    @documented(delta="δ, above 0, below 1. By default that of the run.")
     def epsilon(self, delta: float | None = None, adjacency: str = "add-remove") -> float:
-        """ε of the whole run, certified: as the run states it at its own δ, or at another ``delta`` (above 0, below 1) and for the
-        neighbours of ``adjacency``, ``"add-remove"`` or ``"replace"``. Infinite where nothing is promised."""
+        """ε of the whole run, certified: as the run states it at its own δ, or at another. Infinite where nothing is promised."""
         privacy = self.document["privacy"]
         # Noise that follows from a seed promises nothing.
         if privacy is None or privacy.get("epsilon") is None:

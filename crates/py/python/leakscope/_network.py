@@ -125,11 +125,12 @@ class Network:
         self._encoding: str | None = None
 
     @classmethod
+    @documented(folder="The folder.", precision="Numbers to compute with, ``\"f32\"``, ``\"f64\"`` or ``\"tf32\"``. By default those of its file.",
+                device="Where it computes, as in :class:`Network`.")
     def load(cls, folder: Path, precision: str | None = None, device: str = "cpu") -> Network:
         """A network that :meth:`save`, a run's :meth:`Training.save` or the command line left in a folder.
 
-        It computes with the numbers of its file, unless ``precision`` says others, on ``device`` (as in :class:`Network`). One that was trained on a table
-        (:func:`leakscope.train_network`) takes rows again where ``private/encoding.json`` is there.
+        One that was trained on a table (:func:`leakscope.train_network`) takes rows again where ``private/encoding.json`` is there.
         """
         where = _Path(folder)
         try:
@@ -153,9 +154,9 @@ class Network:
         net._native, net._factor, net._encoding, net._training = native, 1.0, encoding, training
         return net
 
+    @documented(folder="The folder, made where it is not there.")
     def save(self, folder: Path) -> _Path:
-        """Writes ``network.json`` and ``model.safetensors`` into ``folder``, made where it is not there, as the command line takes a
-        model; of a network that was trained on a table also ``private/encoding.json``, which must not leave the house."""
+        """Writes ``network.json`` and ``model.safetensors`` into ``folder``, as the command line takes a model; of a network that was trained on a table also ``private/encoding.json``, which must not leave the house."""
         where = _Path(folder)
         where.mkdir(parents=True, exist_ok=True)
         _native.write_text(os.fspath(where / "network.json"), self._native.spec())
@@ -206,8 +207,9 @@ class Network:
         each = labels.shape[1] if labels.ndim == 2 else 1
         return dims, array, (each, np.ascontiguousarray(labels, dtype=array.dtype))
 
+    @documented(x="Records, as :meth:`train` takes them.", y="Labels, as :meth:`train` takes them.")
     def evaluate(self, x: Any, y: Any) -> dict[str, float | None]:
-        """Mean loss, and accuracy where there are classes: records ``x`` and labels ``y`` as :meth:`train` takes them."""
+        """Mean loss, and accuracy where there are classes."""
         loss, accuracy = self._native.evaluate(self._data(x, y))
         return {"loss": loss, "accuracy": accuracy}
 

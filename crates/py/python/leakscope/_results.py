@@ -18,6 +18,7 @@ import numpy as np
 
 from . import _native
 from ._card import card
+from ._docs import documented
 from ._native import LeakscopeError
 from ._plot import Plots
 from ._tables import Data, frame, frame_kind
@@ -109,6 +110,7 @@ class Result:
         """A frame with a row for every record; ``None`` where there are none."""
         return self._rows(self._RECORDS)
 
+    @documented(name="Its name; one that is not there is answered by those that are.")
     def table(self, name: str = "records") -> _native.ResultTable:
         """A table by name, for anything that reads Arrow: it has ``__arrow_c_stream__``."""
         result = self._outcome.table(name)
@@ -117,10 +119,12 @@ class Result:
             raise LeakscopeError(f"name={name!r}: this result has {tables}")
         return result
 
+    @documented(width="Characters in a line.")
     def summary(self, width: int = 80) -> str:
-        """A screenful of text, ``width`` characters wide, as the command line prints it."""
+        """A screenful of text, as the command line prints it."""
         return self._outcome.summary(width)
 
+    @documented(path="The file to write.")
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Writes the page to ``path``: one file that opens anywhere, readable by you alone."""
         self._outcome.report(path)
@@ -141,8 +145,9 @@ class Result:
         """Charts of this result by matplotlib, where it is installed: ``result.plot.histogram()`` and more, by what it holds."""
         return Plots(self)
 
+    @documented(folder="The folder, made where it is not there.", format="That of tables: ``\"parquet\"`` or ``\"csv\"``.")
     def save(self, folder: str | os.PathLike[str], format: str = "parquet") -> list[Path]:
-        """Writes what the command line leaves in ``folder``: document, page, and tables in ``format``, ``"parquet"`` or ``"csv"``."""
+        """Writes what the command line leaves in ``folder``: document, page and tables."""
         files = [Path(p) for p in self._outcome.write(folder, format)]
         self._reported = next((p.absolute() for p in files if p.name == "report.html"), self.__dict__.get("_reported"))
         return files

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _memory, _models, _privacy
+from ._docs import documented
 from ._machines import Machines, Schema, ask, counted, folders, run_part, run_partition
 from ._native import DataError, OptionError
 from ._requests import Path
@@ -22,31 +23,20 @@ from ._results import Audit, Balance, Bound, Release
 
 __all__ = ["audit", "balance", "bound", "release"]
 
+#: what parameters mean that a call of this module has and one machine has not
+_OWN = {
+    "data": "Names of files, CSV or Parquet, as the workers find them too; or a DataFrame of Dask, whose partitions are kept on the "
+            "workers meanwhile (values are then told apart by nobody: write it to Parquet for that).",
+    "client": "The client of the cluster. By default the one that was made last.",
+    "records": "Folder for the table of records that all workers see; each part is a Parquet file in it, and ``result.records`` is a "
+               "DataFrame of Dask over them. Without it none is written.",
+}
 
+
+@documented(**_OWN, options="Those of :func:`leakscope.audit`.")
 def audit(data: Any, *, client: Any = None, records: Path | None = None, scores: Path | None = None, retries: int = 2,
           resume: Path | None = None, **options: Any) -> Audit:
-    """:func:`leakscope.audit` computed by the workers of a Dask cluster: the same numbers to the last digit.
-
-    Parameters
-    ----------
-    data
-        Names of files, CSV or Parquet, as the workers find them too; or a DataFrame of Dask, whose partitions are kept on the
-        workers meanwhile (values are then told apart by nobody: write it to Parquet for that).
-    client
-        The client of the cluster. By default the one that was made last.
-    records
-        Folder for the table of records that all workers see; each part is a Parquet file in it, and ``result.records`` is a
-        DataFrame of Dask over them. Without it none is written.
-    scores
-        The same for the points of ``score``.
-    retries
-        How often a task that fails is tried again, beside those that are lost with their worker.
-    resume
-        Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes none
-        of them again. It is as sensitive as the data, and may go when the result is there.
-    options
-        Those of :func:`leakscope.audit`.
-    """
+    """:func:`leakscope.audit` computed by the workers of a Dask cluster: the same numbers to the last digit."""
     tables = folders(records=records, scores=scores)
     result = _by_cluster(_models.audit, data, client, retries, tables, options, resume)
     if "records" in tables:
@@ -56,19 +46,21 @@ def audit(data: Any, *, client: Any = None, records: Path | None = None, scores:
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.balance`.")
 def balance(data: Any, *, client: Any = None, retries: int = 2, resume: Path | None = None, **options: Any) -> Balance:
-    """:func:`leakscope.balance` computed by the workers of a Dask cluster; ``data``, ``client``, ``retries`` and ``resume`` as for
-    :func:`audit`."""
+    """:func:`leakscope.balance` computed by the workers of a Dask cluster."""
     result: Balance = _by_cluster(_models.balance, data, client, retries, {}, options, resume)
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.release`.")
 def release(data: Any, *, client: Any = None, retries: int = 2, resume: Path | None = None, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the workers of a Dask cluster; noise and ledger stay here."""
     result: Release = _by_cluster(_models.release, data, client, retries, {}, options, resume)
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.bound`.")
 def bound(data: Any, *, client: Any = None, retries: int = 2, resume: Path | None = None, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the workers of a Dask cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _models, _privacy
+from ._docs import documented
 from ._machines import Machines, ask, folders, run_part
 from ._requests import Path
 from ._results import Audit, Balance, Bound, Release
@@ -22,27 +23,18 @@ __all__ = ["audit", "balance", "bound", "release", "run_part"]
 #: computes a function for every part and gives the results in order
 Map = Callable[[Callable[[bytes], bytes], Iterable[bytes]], Iterable[bytes]]
 
+#: what parameters mean that a call of this module has and one machine has not
+_OWN = {
+    "data": "Names of files, CSV or Parquet, as whoever computes parts finds them.",
+    "map": "Computes a function for every part and gives the results in order: ``map`` itself, ``pool.map`` of multiprocessing or "
+           "concurrent.futures, or your own. The function can be pickled.",
+}
 
+
+@documented(**_OWN, options="Those of :func:`leakscope.audit`.")
 def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Path | None = None, resume: Path | None = None,
           **options: Any) -> Audit:
     """:func:`leakscope.audit` of files, with ``map`` in the place of threads.
-
-    Parameters
-    ----------
-    data
-        Names of files, CSV or Parquet, as whoever computes parts finds them.
-    map
-        Computes a function for every part and gives the results in order: ``map`` itself, ``pool.map`` of multiprocessing or
-        concurrent.futures, or your own. The function can be pickled.
-    records
-        Folder for the table of records, one Parquet file a part, written by whoever computes it. Without it none is written.
-    scores
-        The same for the points of ``score``.
-    resume
-        Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes none
-        of them again. It is as sensitive as the data, and may go when the result is there.
-    options
-        Those of :func:`leakscope.audit`.
 
     Examples
     --------
@@ -59,24 +51,24 @@ def audit(data: Any, *, map: Map = map, records: Path | None = None, scores: Pat
     return ask(_models.audit, data, _machines(map, folders(records=records, scores=scores)), options, resume)
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.balance`.")
 def balance(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Balance:
-    """:func:`leakscope.balance` of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options those of
-    :func:`leakscope.balance`."""
+    """:func:`leakscope.balance` of files, with ``map`` in the place of threads."""
     return ask(_models.balance, data, _machines(map), options, resume)
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.release`.")
 def release(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Release:
-    """:func:`leakscope.release` of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options those of
-    :func:`leakscope.release`.
+    """:func:`leakscope.release` of files, with ``map`` in the place of threads.
 
     Noise is drawn here, and the ledger is kept here: whoever computes parts sees neither.
     """
     return ask(_models.release, data, _machines(map), options, resume)
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.bound`.")
 def bound(data: Any, *, map: Map = map, resume: Path | None = None, **options: Any) -> Bound:
-    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads: ``data``, ``map`` and ``resume`` as in :func:`audit`, options
-    those of :func:`leakscope.bound`.
+    """:func:`leakscope.bound` on a secret of files, with ``map`` in the place of threads.
 
     Of linear regression the bounds of every record are computed in parts. The refits of other models read all rows for every
     record, and attacks and they run here.

@@ -52,10 +52,30 @@ def audit(
         Records, real numbers, the first dimension theirs. Images are channels last.
     y : array
         Targets, one for each record.
-    clip, clip_kind, sigma, trace, eta, plis, records, pictures, seed, out, progress
-        As :meth:`leakscope.Network.audit` has them: ``clip`` is a norm, ``sigma`` a noise multiplier.
+    clip : float, optional
+        Norm that the gradient of every record is clipped at, above 0. By default nothing is clipped.
+    clip_kind : str, optional
+        ``"hard"``, ``"gelu"`` or ``"none"``. By default hard, with ``clip``.
+    sigma : float, default 1
+        Noise multiplier, above 0: the noise has the standard deviation σC; without a clip σ.
+    trace : int or str, default 10
+        Random probes of every trace, ``"exact"``, ``"elements"`` or ``"skip"``, as :meth:`leakscope.Network.audit` has it.
+    eta : bool, default False
+        Whether η of every record is measured.
+    plis : bool or str, default False
+        Whether PLIS of every value is measured: ``"released"`` (or True) or ``"raw"``.
+    records : int or list of int, optional
+        How many records, drawn by the seed, or which. By default all.
     chunk : int, default 64
         Records at once.
+    pictures : bool, default True
+        Whether the page shows records that are images.
+    seed : int, optional
+        Seed of probes and of the records that are drawn. By default drawn from the system.
+    out : str or path, optional
+        Folder to keep document, page and tables in.
+    progress : bool or callable, optional
+        As :func:`leakscope.audit` has it.
 
     Returns
     -------

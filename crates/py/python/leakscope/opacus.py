@@ -62,10 +62,16 @@ def track(
 
     Parameters
     ----------
-    privacy_engine, optimizer, model, data_loader
-        As ``PrivacyEngine.make_private`` returned them (the engine itself too). Sampling must be Poisson's.
+    privacy_engine : opacus.PrivacyEngine
+        The engine itself.
+    optimizer : opacus.optimizers.DPOptimizer
+        As its ``make_private`` returned it.
+    model : torch.nn.Module
+        As ``make_private`` returned it.
     loss : callable or None
         ``loss(output, y)`` as the loop has it, or ``None`` where the model computes its own.
+    data_loader : torch.utils.data.DataLoader
+        As ``make_private`` returned it. Sampling must be Poisson's.
     records : str, int or list of int, default 'drawn'
         Whose accounts: ``"drawn"`` measures the records of a step's own batch, weighted by 1/q (unbiased); a list measures
         a fixed panel of records at every measured step, and a number a panel of so many, drawn by the seed. A panel has
@@ -84,8 +90,12 @@ def track(
         Random probes of each trace, at least 2.
     delta : float, default 1e-5
         δ of the privacy statements.
-    secret, chunk, vectorize
-        As :func:`leakscope.torch.audit` has them.
+    secret : str or list of str, optional
+        Inputs of a record that are secret, as :func:`leakscope.torch.audit` has them.
+    chunk : int, optional
+        Records at once. By default what fits into memory.
+    vectorize : bool, default True
+        Whether records run together, as :func:`leakscope.torch.audit` has it.
     seed : int, optional
         Seed of probes and of the draw of steps; Opacus' own generators are not touched.
 

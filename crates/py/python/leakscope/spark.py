@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import _machines, _memory, _models, _privacy
+from ._docs import documented
 from ._machines import Machines, Schema, ask, counted, folders
 from ._native import OptionError
 from ._requests import Path
@@ -22,29 +23,20 @@ from ._results import Audit, Balance, Bound, Release
 
 __all__ = ["audit", "balance", "bound", "release"]
 
+#: what parameters mean that a call of this module has and one machine has not
+_OWN = {
+    "data": "Names of files, CSV or Parquet, as the executors find them too; or a DataFrame of Spark, which is persisted meanwhile "
+            "(values are then told apart by nobody: write it to Parquet for that).",
+    "spark": "The session. By default the active one.",
+    "records": "Folder for the table of records that all executors see; each part is a Parquet file in it, and ``result.records`` is a "
+               "DataFrame of Spark over them. Without it none is written.",
+}
 
+
+@documented(**_OWN, options="Those of :func:`leakscope.audit`.")
 def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: Path | None = None, resume: Path | None = None,
           **options: Any) -> Audit:
-    """:func:`leakscope.audit` computed by the executors of a Spark cluster: the same numbers to the last digit.
-
-    Parameters
-    ----------
-    data
-        Names of files, CSV or Parquet, as the executors find them too; or a DataFrame of Spark, which is persisted meanwhile
-        (values are then told apart by nobody: write it to Parquet for that).
-    spark
-        The session. By default the active one.
-    records
-        Folder for the table of records that all executors see; each part is a Parquet file in it, and ``result.records`` is a
-        DataFrame of Spark over them. Without it none is written.
-    scores
-        The same for the points of ``score``.
-    resume
-        Folder for the answers of passes that are finished: whoever starts again with the same files, options and folder computes none
-        of them again. It is as sensitive as the data, and may go when the result is there.
-    options
-        Those of :func:`leakscope.audit`.
-    """
+    """:func:`leakscope.audit` computed by the executors of a Spark cluster: the same numbers to the last digit."""
     tables, session = folders(records=records, scores=scores), _session(spark)
     result = _by_cluster(_models.audit, data, session, tables, options, resume)
     if "records" in tables:
@@ -52,18 +44,21 @@ def audit(data: Any, *, spark: Any = None, records: Path | None = None, scores: 
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.balance`.")
 def balance(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Balance:
-    """:func:`leakscope.balance` computed by the executors of a Spark cluster; ``data``, ``spark`` and ``resume`` as for :func:`audit`."""
+    """:func:`leakscope.balance` computed by the executors of a Spark cluster."""
     result: Balance = _by_cluster(_models.balance, data, _session(spark), {}, options, resume)
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.release`.")
 def release(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Release:
     """:func:`leakscope.release` of files, computed by the executors of a Spark cluster; noise and ledger stay here."""
     result: Release = _by_cluster(_models.release, data, _session(spark), {}, options, resume)
     return result
 
 
+@documented(**_OWN, options="Those of :func:`leakscope.bound`.")
 def bound(data: Any, *, spark: Any = None, resume: Path | None = None, **options: Any) -> Bound:
     """:func:`leakscope.bound` on a secret of a table, computed by the executors of a Spark cluster (of linear regression; see
     :func:`leakscope.distributed.bound`)."""

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from ._checks import one_of
+from ._docs import documented
 from ._native import DataError, LeakscopeError, OptionError
 from ._net_results import NetAudit
 from ._network import Network
@@ -125,19 +126,38 @@ def attack(
 
     Parameters
     ----------
-    module, loss, data, y, trained, secret, index, chunk
-        As :func:`audit` has them; ``data`` are the records that were trained on.
+    module : torch.nn.Module
+        As :func:`audit` has it.
+    loss : callable or str or None
+        As :func:`audit` has it.
+    data : tensor, array, tuple, dict, Dataset or DataLoader
+        The records that were trained on, as :func:`audit` has them.
+    y : tensor or array, optional
+        Their targets, where ``data`` has none.
     nonmembers : tuple, optional
         Records and targets of the same population that were not trained on: plays membership inference. A threshold on
         the loss is chosen on one half of both and tried on the other.
     invert : int or list of int, optional
         How many of the first records, or which, to put together again from one released gradient each. The attacker knows the
         module, the target, and mean and variance of every value over the records.
-    clip, clip_kind, sigma
-        The release: gradients are clipped at the norm ``clip``, noise has the standard deviation ``sigma`` times it
-        (``sigma`` without a clip). By default nothing is clipped, and ``sigma`` is 0.001.
-    steps, starts : int
-        Steps of the search, and how often it starts afresh.
+    clip : float, optional
+        The norm that gradients are clipped at, above 0. By default nothing is clipped.
+    clip_kind : str, optional
+        ``"hard"``, ``"gelu"`` or ``"none"``, as :meth:`leakscope.Network.audit` has it.
+    sigma : float, default 0.001
+        Standard deviation of the noise over ``clip``; without a clip the standard deviation itself.
+    steps : int, default 300
+        Steps of the search.
+    starts : int, default 1
+        How often it starts afresh.
+    trained : str or list of str, optional
+        Parameters whose gradient is released, as :func:`audit` has them.
+    secret : str or list of str, optional
+        Inputs of a record that are secret, as :func:`audit` has them.
+    index : str or int, optional
+        Part of a loader's batch that has record numbers, by key or position.
+    chunk : int, optional
+        Records at once.
     confidence : float, default 0.95
         Of every interval.
     seed : int, optional
@@ -231,8 +251,10 @@ def _callable(loss: Any) -> Any:
     return loss
 
 
+@documented(module="A module of layers that Leakscope knows, a ``torch.nn.Module``.", loss="A module of torch, or the name of one of Leakscope's "
+            "losses.", x="Records, a tensor or an array: the shape of one is what counts.")
 def convert(module: Any, loss: Any, x: Any, precision: str | None = None) -> Network:
-    """The same network in Leakscope's terms; ``x`` shows the shape of a record.
+    """The same network in Leakscope's terms.
 
     Its loss is one of Leakscope's, without a factor: ``MSELoss()``, and ``BCEWithLogitsLoss()`` of several outputs, are
     only taken by their names ``"squared-error"`` (half the sum of squares) and ``"binary-cross-entropy"`` (a sum).

@@ -61,10 +61,12 @@ pub enum Source {
 }
 
 /// How likely each candidate is beforehand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum PriorKind {
     /// All alike.
+    #[default]
     Uniform,
     /// As likely as the model holds it to be before fine-tuning.
     Model,
@@ -236,7 +238,7 @@ fn counted(steps: u64) -> String {
     if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
 }
 
-fn drawn(id: String, title: String, caption: &str, mut series: Vec<Series>) -> Figure {
+fn figure(id: String, title: String, caption: &str, mut series: Vec<Series>) -> Figure {
     series.retain(|s| !s.points.is_empty());
     Figure {
         id,
@@ -272,7 +274,7 @@ fn published(points: &[Point], part: Part, steps: &[u64]) -> Figure {
     let title = format!("Advantage against 2T/σ², {} trained", trained(part));
     let caption = "Figure 5 of the paper: the published bound and attack, with the bound by a test. 0 is a guess without the \
                    model, 1 is certainty.";
-    drawn(format!("advantage-{}", part.name()), title, caption, series)
+    figure(format!("advantage-{}", part.name()), title, caption, series)
 }
 
 /// The best that anybody can do, and what no one can do.
@@ -286,5 +288,5 @@ fn closest(points: &[Point], part: Part, steps: &[u64]) -> Figure {
     }
     let title = format!("How close the bound is, {} trained", trained(part));
     let caption = "The best that anybody can do who saw what every step released, and what no one can do.";
-    drawn(format!("closest-{}", part.name()), title, caption, series)
+    figure(format!("closest-{}", part.name()), title, caption, series)
 }

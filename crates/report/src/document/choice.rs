@@ -164,12 +164,14 @@ impl Scaling {
 }
 
 /// Whether leakage counts that columns are scaled by their own data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingMode {
-    /// It does.
+    /// What a record does to means and spreads of its columns counts.
+    #[default]
     Counted,
-    /// The scaling is taken as given.
+    /// Means and spreads are taken as public.
     Given,
 }
 
@@ -301,25 +303,28 @@ pub enum PlisOf {
 
 /// How a gradient is clipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipKind {
-    /// Scaled down to the norm C where it is longer.
+    /// At most C.
     Hard,
-    /// Scaled by a smooth function of its norm.
+    /// Smoothly, at most 1.12 C.
     Gelu,
     /// Not at all.
     None,
 }
 
 /// Numbers that a network computes with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
-    /// Single.
+    /// Single precision.
+    #[default]
     F32,
-    /// Single, the products inside passes rounded to eleven bits: norms and sums of clipped gradients are not.
+    /// Single precision, the products inside passes rounded to eleven bits (tf32): on a GPU alone, faster, no bounds stated.
     Tf32,
-    /// Double.
+    /// Double precision: twice the memory and the time.
     F64,
 }
 
@@ -377,12 +382,14 @@ impl From<String> for Optimizer {
 }
 
 /// How batches are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// Each record independently.
+    /// Every record with the same probability, independently: what accountants assume.
+    #[default]
     Poisson,
-    /// Without replacement, epoch by epoch.
+    /// Fixed batches from a shuffled order; no amplification is claimed.
     Shuffle,
 }
 
@@ -418,13 +425,14 @@ impl AccuracyOn {
 
 /// Whose accounts a run keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tracked {
-    /// Those of a panel of records at every step, and of the records that a step draws.
+    /// A panel of 370 (all of no more) at every step, and besides all that a step draws.
     Panel,
-    /// Those of the records that a step draws.
+    /// Those drawn.
     Drawn,
-    /// Those of every record at every step.
+    /// All of them, at the cost of a pass over the data a step.
     Every,
 }
 
@@ -440,6 +448,18 @@ pub enum Measure {
     Eta,
     /// Norm of PLIS.
     Plis,
+}
+
+impl Measure {
+    /// The column of a table of records that has it.
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::GradientNorm => "gradient_norm",
+            Self::Dfil => "dfil",
+            Self::Eta => "eta",
+            Self::Plis => "plis",
+        }
+    }
 }
 
 /// Which two data sets a trained network does not tell apart.

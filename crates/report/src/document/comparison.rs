@@ -1,6 +1,6 @@
 //! What `leakscope compare` found, as plain data: results of one kind side by side, the first of them the reference.
 
-use super::choice::Colour;
+use super::choice::{Colour, Measure};
 use super::public::PerturbationKind;
 use serde::{Deserialize, Serialize};
 
@@ -380,7 +380,7 @@ pub struct RecordChanges {
     /// Place of the result among the results.
     pub result: usize,
     /// What was compared: a column of both tables of records.
-    pub measure: String,
+    pub measure: Measure,
     /// Records of both.
     pub matched: u64,
     /// Of these: more than before.

@@ -50,17 +50,19 @@ pub struct Inversion {
 
 /// What is made small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// The angle to the gradient seen, as published.
     #[default]
     Cosine,
-    /// The distance to it in units of the noise, for somebody who knows clip and noise; the cosine where there is no noise.
+    /// The distance to it in units of the noise, for an attacker who knows clip and noise.
     Likelihood,
 }
 
 /// What the attacker does about labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Labels {
     /// They are known.
@@ -68,7 +70,7 @@ pub enum Labels {
     Known,
     /// They are read off the gradient of the last layer.
     Recover,
-    /// Each is tried, the one that fits best is kept.
+    /// Each is tried, and the one that fits best is kept.
     Try,
 }
 

@@ -8,7 +8,7 @@ use leakscope_report::account::Costs;
 use leakscope_report::attack::{self, Attack};
 use leakscope_report::balance::{self, Balance, Comparison, Step};
 use leakscope_report::bound::{self, SecretBounds};
-use leakscope_report::choice::{Metric, Stopped};
+use leakscope_report::choice::{Measure, Metric, Stopped};
 use leakscope_report::figure::{Axis, Figure, Series};
 use leakscope_report::release::{self, Ceiling, Means, Release, Stated};
 use leakscope_report::reproduction::{self, Reproduction};
@@ -467,7 +467,7 @@ pub(crate) fn compared() -> leakscope_report::comparison::Comparison {
     let change = |i: usize| RecordChange { id: format!("{HOSTILE}-{i}"), before: 0.1, after: 0.1 + i as f64 };
     let records = |result: usize| RecordChanges {
         result,
-        measure: "eta".into(),
+        measure: Measure::Eta,
         matched: 300,
         worse: 200,
         better: 60,

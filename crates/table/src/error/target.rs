@@ -94,7 +94,7 @@ pub enum TargetError {
     #[error(
         "{place}: target `{column}` is {}: a gamma model takes numbers above zero alone: leave such rows out, or choose \
          ⟨model=tweedie⟩, which takes zeros",
-        leakscope_core::error::shown(*value)
+        leakscope_core::error::numeral(*value)
     )]
     NotPositive {
         /// Where.
@@ -107,7 +107,7 @@ pub enum TargetError {
     /// A count is negative.
     #[error(
         "{place}: target `{column}` is {}: counts must be zero or more (they need not be whole)",
-        leakscope_core::error::shown(*value)
+        leakscope_core::error::numeral(*value)
     )]
     NegativeCount {
         /// Where.

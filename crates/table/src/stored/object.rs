@@ -184,26 +184,26 @@ pub(super) struct Requests {
     at: u64,
     end: u64,
     next: u64,
-    held: Bytes,
+    buffer: Bytes,
 }
 
 impl Requests {
     pub(super) fn new(object: &Arc<Object>, start: u64, end: Option<u64>) -> Self {
         let next = if end.is_some() { MOST } else { FIRST };
         let end = end.unwrap_or(object.bytes()).min(object.bytes());
-        Self { object: Arc::clone(object), at: start, end, next, held: Bytes::new() }
+        Self { object: Arc::clone(object), at: start, end, next, buffer: Bytes::new() }
     }
 }
 
 impl Read for Requests {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.held.is_empty() && self.at < self.end {
+        if self.buffer.is_empty() && self.at < self.end {
             let until = self.end.min(self.at + self.next);
-            self.held = self.object.range(self.at..until)?;
+            self.buffer = self.object.range(self.at..until)?;
             (self.at, self.next) = (until, MOST.min(2 * self.next));
         }
-        let count = out.len().min(self.held.len());
-        self.held.copy_to_slice(&mut out[..count]);
+        let count = out.len().min(self.buffer.len());
+        self.buffer.copy_to_slice(&mut out[..count]);
         Ok(count)
     }
 }

@@ -3,7 +3,7 @@
 use super::{OverArgs, ReleaseArgs, normalize};
 use crate::progress::Display;
 use leakscope::net::attack::informed::{self, InformedRequest};
-use leakscope::net::attack::inversion::{self, InversionRequest, LabelChoice, ObjectiveChoice};
+use leakscope::net::attack::inversion::{self, InversionRequest, Labels, Objective};
 use leakscope::net::attack::membership::{self, MembershipRequest};
 use leakscope::{Failure, Result};
 use leakscope_report::net::{informed_summary, inversion_summary, membership_summary, to_json};
@@ -119,11 +119,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
     sigmas: Vec<f64>,
     /// What the attack makes small
-    #[arg(long, value_enum, default_value_t = ObjectiveChoice::Cosine)]
-    objective: ObjectiveChoice,
+    #[arg(long, value_enum, default_value_t = Objective::Cosine)]
+    objective: Objective,
     /// What the attacker knows of labels
-    #[arg(long, value_enum, default_value_t = LabelChoice::Known)]
-    labels: LabelChoice,
+    #[arg(long, value_enum, default_value_t = Labels::Known)]
+    labels: Labels,
     /// Steps of the attack (published: 4,000)
     #[arg(long, value_name = "N", default_value_t = 1000)]
     iterations: usize,
@@ -290,21 +290,21 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             let request = args.inversion()?;
             let outcome = inversion::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            display.done();
+            display.finish();
             run.warn(&outcome.document.warnings);
             run.show(&to_json(&outcome.document), &inversion_summary(&outcome.document), &outcome.written);
         }
         Method::Informed => {
             let outcome = informed::run(&args.informed()?, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            display.done();
+            display.finish();
             run.show(&to_json(&outcome.document), &informed_summary(&outcome.document), &outcome.written);
         }
         Method::Membership => {
             let request = args.membership()?;
             let outcome = membership::run(&request, out.as_deref(), &display.hooks, &on_seed)?;
             drop(on_seed);
-            display.done();
+            display.finish();
             run.warn(&outcome.document.warnings);
             run.show(&to_json(&outcome.document), &membership_summary(&outcome.document), &outcome.written);
         }

@@ -108,7 +108,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let on_seed = args.over.on_seed(&display, "audit");
     let outcome = audit(&request, out.as_deref(), &display.hooks, &on_seed)?;
     drop(on_seed);
-    display.done();
+    display.finish();
     run.show(&to_json(&outcome.audit), &summary(&outcome.audit), &outcome.written);
     Ok(ExitCode::SUCCESS)
 }

@@ -5,8 +5,9 @@ use super::super::training_args::TrainingArgs;
 use super::normalize;
 use leakscope::net::public::{OptimizerKind, PerturbTraining, PublicTraining};
 use leakscope::net::table::TableRequest;
-use leakscope::net::train::{LossKind, SamplingKind, TrainRequest, run as train};
+use leakscope::net::train::{Sampling, TrainRequest, run as train};
 use leakscope::{Failure, Result};
+use leakscope_net::Loss;
 use leakscope_net::leak::Label;
 use leakscope_net::perturb::Variant;
 use leakscope_table::TextEncoding;
@@ -48,13 +49,13 @@ pub(crate) struct Args {
     /// Loss of a preset (a network file says its own) [default: softmax-cross-entropy for classes, binary-cross-entropy for
     /// one output or for labels of which several hold at once]
     #[arg(long, value_enum, value_name = "LOSS")]
-    loss: Option<LossKind>,
+    loss: Option<Loss>,
     /// Records in a batch; with Poisson sampling the expected number
     #[arg(long, value_name = "N", default_value_t = 256.0, allow_negative_numbers = true)]
     batch: f64,
     /// How batches are drawn
-    #[arg(long, value_enum, default_value_t = SamplingKind::Poisson)]
-    sampling: SamplingKind,
+    #[arg(long, value_enum, default_value_t = Sampling::Poisson)]
+    sampling: Sampling,
     /// Layers whose parameters stay as they are, by number: the N of layers.N in model.safetensors, which counts all
     /// layers from 0, a residual block before those inside it; the number of a block freezes all of it
     #[arg(long, value_name = "LAYER,…", value_delimiter = ',')]
@@ -207,5 +208,5 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.training.run.start()?;
     let request = args.request()?;
-    args.training.shown(|out, listener| train(&request, out, listener))
+    args.training.train(|out, listener| train(&request, out, listener))
 }

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let folder = args.output.folder(args.format)?;
     let outcome = audit::run(&args.request(), folder.as_ref(), &display.hooks)?;
-    display.done();
+    display.finish();
     let (audit, written) = match &folder {
         Some(folder) => audit::publish(folder, outcome)?,
         None => (outcome.audit, vec![]),

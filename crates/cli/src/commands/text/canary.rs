@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.output.folder(RecordsFormat::Parquet)?;
     let display = Display::start(args.output.run.quiet || args.output.run.json, args.output.out.clone())?;
     let canary_document = canary::run(&args.request(), &display.hooks)?;
-    display.done();
+    display.finish();
     let mut written = vec![];
     if let Some(folder) = &folder {
         let mut pending = Pending::default();

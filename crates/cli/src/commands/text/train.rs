@@ -44,5 +44,5 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     args.training.run.start()?;
     let request = args.request();
-    args.training.shown(|out, listener| train(&request, out, listener).map(|done| done.run))
+    args.training.train(|out, listener| train(&request, out, listener).map(|done| done.run))
 }

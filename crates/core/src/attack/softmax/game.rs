@@ -1,7 +1,7 @@
 //! The attacks on a softmax model, on all records of a block at once.
 
 use super::super::game::nearest_model;
-use super::super::tally::{PARTS, Players, Tally};
+use super::super::tally::{Players, Tally, ranges};
 use super::super::whitebox::collected;
 use super::super::{Attack, Options, Secret};
 use super::refits::Models;
@@ -9,9 +9,7 @@ use crate::Result;
 use crate::glm::softmax::{SoftmaxFit, reduced_residual, softmax};
 use crate::linalg::{axpy, dot, matmul, matmul_transposed};
 use crate::rows::{Block, Rows};
-
-/// Records of a block that are worked on together.
-const TOGETHER: usize = 64;
+use std::ops::Range;
 
 /// Everything the attackers know that is not about one record.
 pub(super) struct Game<'a> {
@@ -147,15 +145,12 @@ impl<'a> Game<'a> {
 
     /// All attacks on all records.
     pub(super) fn play(&self, rows: &dyn Rows) -> Result<Tally> {
-        let parts = if self.parts.is_empty() { 0 } else { PARTS };
-        let mut total = Tally::new(self.options, parts);
-        let white_box = [Attack::WhiteBox, Attack::WhiteBoxPrior];
-        let white_box = self.options.attacks.iter().any(|a| white_box.contains(a));
+        let players = Players { secret: self.secret, options: self.options, parts: self.parts };
+        let (mut total, white_box) = (players.tally(), self.options.white_box());
         let (mut space, per_record) = (Space::default(), self.secret.len() * self.fit.coefficients());
         for block in collected(rows)? {
             let all = if white_box { self.models.of_block(rows, &block)? } else { vec![] };
-            for first in (0..block.len()).step_by(TOGETHER) {
-                let range = first..(first + TOGETHER).min(block.len());
+            for range in ranges(&block) {
                 space.delta.clear();
                 if white_box {
                     let delta = &all[range.start * per_record..range.end * per_record];
@@ -164,13 +159,18 @@ impl<'a> Game<'a> {
                         None => space.delta.extend_from_slice(delta),
                     }
                 }
-                self.guess(&block, range, &mut total, &mut space);
+                self.products(&block, range.clone(), &mut space);
+                total.rows(players, (&block, range), &mut space, |attack, s, (i, at), space| {
+                    self.record(attack, s, (&block, i, at), space);
+                    &space.guess
+                });
             }
         }
         Ok(total)
     }
 
-    fn guess(&self, block: &Block, range: std::ops::Range<usize>, tally: &mut Tally, space: &mut Space) {
+    /// Of some rows and of what their candidates change with the noise.
+    fn products(&self, block: &Block, range: Range<usize>, space: &mut Space) {
         let (p, q, t, k) = (self.fit.width, self.fit.coefficients(), self.options.trials, self.k());
         let (n, m) = (range.len(), self.secret.len());
         if !space.delta.is_empty() {
@@ -182,13 +182,6 @@ impl<'a> Game<'a> {
         matmul(x, &self.noise, (n, p, k * t), &mut space.projected);
         space.best.resize(t, 0.0);
         space.guess.resize(t, 0);
-        let players = Players { secret: self.secret, options: self.options, parts: self.parts };
-        for (at, i) in range.enumerate() {
-            tally.row(players, (block, i), space, |attack, s, space| {
-                self.record(attack, s, (block, i, at), space);
-                &space.guess
-            });
-        }
     }
 
     /// The guesses of one attacker about row `i` of a block (`at` of those in `space`) in every trial.

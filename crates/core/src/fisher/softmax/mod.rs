@@ -37,7 +37,6 @@ pub use set::{AttributeSets, SoftmaxSet};
 
 use super::noise::Noise;
 use super::{Directions, Release};
-use crate::error::Setting;
 use crate::glm::softmax::{SoftmaxFit, contrasts, pairs};
 use crate::linalg::{Cholesky, condition, matmul_parallel, mirror_lower};
 use crate::rows::Block;
@@ -133,10 +132,7 @@ impl SoftmaxGeometry {
         release: Release,
         whitener: Option<&[f64]>,
     ) -> Result<Self> {
-        Setting::Sigma.positive(release.sigma)?;
-        if release.releases == 0 {
-            return Err(Error::OutOfRange { subject: "releases", value: 0.0, expected: "at least 1" });
-        }
+        release.check()?;
         let (p, k, q) = (fit.width, fit.classes - 1, fit.coefficients());
         let d = fit.penalty.data_width(p);
         let inverse = Cholesky::new(&fit.hessian, q)?.inverse();

@@ -9,11 +9,11 @@ use super::statistics::mean;
 use crate::output::{Folder, Pending};
 use crate::{Failure, Result};
 use leakscope_core::claim::Observed;
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{
     Clip, Loss, Network, Shape,
     attack::informed::{Examples, Learning, Rest, by_label, by_network, by_ridge, projected},
-    preset,
+    preset::Preset,
     quality::{Lpips, Quality, Range, mse, quality},
     random::{Generator, Purpose},
     train::{Privacy, Sampling, TrainConfig, account},
@@ -28,8 +28,6 @@ use std::time::Instant;
 
 /// Targets shown on the page.
 const SHOWN: usize = 10;
-/// The preset of the thesis.
-pub(super) const LINEAR: &str = "linear";
 /// Principal components of the parameters that an adversary against networks reads, at most.
 const COMPONENTS: usize = 512;
 
@@ -88,7 +86,8 @@ impl Default for InformedRequest {
         Self {
             data: vec![],
             limit: None,
-            network: LINEAR.into(),
+            // that of the thesis
+            network: Preset::Linear.name().into(),
             classes: vec![],
             known: 1000,
             learn: 9500,
@@ -125,24 +124,24 @@ impl InformedRequest {
             ("steps", self.steps as usize),
         ] {
             if n == 0 {
-                return Err(Failure::option(name, "0: expected at least 1"));
+                return Err(Failure::number(name, 0, "expected at least 1"));
             }
         }
         for (name, v) in [("lr", self.lr), ("attack_lr", self.attack_lr)] {
             if !(v > 0.0 && v.is_finite()) {
-                return Err(Failure::option(name, format!("{}: expected a positive number", shown(v))));
+                return Err(Failure::number(name, numeral(v), "expected a positive number"));
             }
         }
         for (name, v) in [("weight_decay", self.weight_decay), ("attack_decay", self.attack_decay)] {
             if !(v >= 0.0 && v.is_finite()) {
-                return Err(Failure::option(name, format!("{}: expected 0 or more", shown(v))));
+                return Err(Failure::number(name, numeral(v), "expected 0 or more"));
             }
         }
         if !(self.density > 0.0 && self.density <= 1.0) {
-            return Err(Failure::option("density", format!("{}: expected above 0, at most 1", self.density)));
+            return Err(Failure::number("density", self.density, "expected above 0, at most 1"));
         }
         if !(self.delta > 0.0 && self.delta < 1.0) {
-            return Err(Failure::option("delta", format!("{}: expected above 0, below 1", self.delta)));
+            return Err(Failure::number("delta", self.delta, "expected above 0, below 1"));
         }
         if self.release.sigma()?.is_some() && matches!(self.release.clip()?, None | Some(Clip::None)) {
             return Err(Failure::option(
@@ -201,18 +200,18 @@ pub fn run(
         let read: Vec<&Path> = request.data.iter().map(PathBuf::as_path).collect();
         folder.spare(&read, &["informed.json", "report.html"], &[])?;
     }
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let mut outcome = attacked(request, &pool, seed, hooks)?;
     if request.seed.is_none() {
         on_seed(seed);
     }
     if let Some(folder) = &folder {
-        outcome.written = written(&outcome, folder)?;
+        outcome.written = write_into(&outcome, folder)?;
     }
     Ok(outcome)
 }
 
-fn written(outcome: &InformedOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
+fn write_into(outcome: &InformedOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
     folder.text(&mut pending, "informed.json", &to_json(&outcome.document))?;
     folder.page(&mut pending, PageKind::Informed, &informed_page(&outcome.document, &outcome.pictures))?;
@@ -224,7 +223,7 @@ fn written(outcome: &InformedOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// A folder that cannot be written to.
 pub fn write(outcome: &InformedOutcome, out: &Path) -> Result<Vec<PathBuf>> {
-    written(outcome, &Folder::open(out, RecordsFormat::Parquet)?)
+    write_into(outcome, &Folder::open(out, RecordsFormat::Parquet)?)
 }
 
 /// The same over arrays.
@@ -234,14 +233,14 @@ pub fn write(outcome: &InformedOutcome, out: &Path) -> Result<Vec<PathBuf>> {
 pub fn attack(request: &InformedRequest, arrays: NetArrays<f64>, hooks: &Hooks) -> Result<InformedOutcome> {
     request.check()?;
     let pool = pool(request, arrays.source("x, y")?, [0.0, 1.0])?;
-    attacked(request, &pool, request.seed.unwrap_or_else(crate::seed::drawn), hooks)
+    attacked(request, &pool, request.seed.unwrap_or_else(crate::seed::draw), hooks)
 }
 
 /// Records of the wanted classes; two classes have one output.
 fn pool(request: &InformedRequest, mut source: Source<f64>, scale: [f64; 2]) -> Result<Pool> {
     let (shape, range, files) = (source.shape, source.range, source.files.clone());
     let most = source.outputs(Some(Loss::SoftmaxCrossEntropy))?;
-    let net = Network::<f64>::new(preset::preset("linear", shape, most.max(2))?, 0)?;
+    let net = Network::<f64>::new(Preset::Linear.spec(shape, most.max(2)), 0)?;
     let data = source.take_data(&net)?;
     let class = |i: usize| {
         let label = data.label(i);
@@ -360,10 +359,10 @@ fn check_counts((known, learn, targets): (usize, usize, usize), n: usize, d: usi
         return Err(Failure::option("learn", message));
     }
     if learn < d {
-        let message = format!(
-            "{learn}: expected at least {d}, as many targets as a record has values, which are the outputs of the map"
+        let expected = format!(
+            "expected at least {d}, as many targets as a record has values, which are the outputs of the map"
         );
-        return Err(Failure::option("learn", message));
+        return Err(Failure::number("learn", learn, expected));
     }
     Ok(())
 }

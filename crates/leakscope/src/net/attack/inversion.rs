@@ -8,11 +8,11 @@ use super::showing;
 use super::subject::{Reads, Records, Subject, range};
 use crate::output::Results;
 use crate::{Failure, Result};
-use leakscope_core::error::shown;
+use leakscope_core::error::numeral;
 use leakscope_net::{
     Clip, Loss, Network, Real, Shape,
     attack::inversion::{
-        Inversion, Objective, Reconstruction, UnknownLabels, first_layer, invert, recovered_labels,
+        self as search, Inversion, Reconstruction, UnknownLabels, first_layer, invert, recovered_labels,
     },
     attack::sight::{Mechanism, Sight, gradients, half_way, local_steps},
     io::Tensors,
@@ -26,31 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is made small.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum ObjectiveChoice {
-    /// The angle to the gradient seen, as published
-    #[default]
-    Cosine,
-    /// The distance to it in units of the noise, for an attacker who knows clip and noise
-    Likelihood,
-}
-
-/// What the attacker knows of labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum LabelChoice {
-    /// They are known
-    #[default]
-    Known,
-    /// They are read off the gradient of the last layer
-    Recover,
-    /// Each is tried, and the one that fits best is kept
-    Try,
-}
+pub use leakscope_report::inversion::{Labels, Objective};
 
 /// Gradient inversion as a user asks for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,9 +55,9 @@ pub struct InversionRequest {
     /// Noise multipliers; 0 is none. Absent: none, and that of the run where it had one.
     pub sigmas: Vec<f64>,
     /// What is made small.
-    pub objective: ObjectiveChoice,
+    pub objective: Objective,
     /// What the attacker knows of labels.
-    pub labels: LabelChoice,
+    pub labels: Labels,
     /// Steps of the attack (published: 4,000).
     pub iterations: usize,
     /// Starts.
@@ -124,8 +100,8 @@ impl Default for InversionRequest {
             local_lr: 0.1,
             release: ReleaseRequest::default(),
             sigmas: vec![],
-            objective: ObjectiveChoice::default(),
-            labels: LabelChoice::default(),
+            objective: Objective::default(),
+            labels: Labels::default(),
             iterations: 1000,
             restarts: 1,
             lr: 0.1,
@@ -150,7 +126,7 @@ impl InversionRequest {
     /// The option at fault, with what was expected.
     pub fn check(&self) -> Result<()> {
         let at_least_one = |name: &str, n: usize| match n {
-            0 => Err(Failure::option(name, "0: expected at least 1")),
+            0 => Err(Failure::number(name, 0, "expected at least 1")),
             _ => Ok(()),
         };
         at_least_one("iterations", self.iterations)?;
@@ -158,21 +134,21 @@ impl InversionRequest {
         at_least_one("batch", self.batch)?;
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Failure::option(name, format!("{}: expected a positive number", shown(x)))),
+            false => Err(Failure::number(name, numeral(x), "expected a positive number")),
         };
         positive("lr", self.lr)?;
         positive("local_lr", self.local_lr)?;
         if let Some(w) = self.total_variation.filter(|w| !(*w >= 0.0 && w.is_finite())) {
-            return Err(Failure::option("total_variation", format!("{w}: expected 0 or more")));
+            return Err(Failure::number("total_variation", w, "expected 0 or more"));
         }
         if let Some(s) = self.sigmas.iter().find(|s| !(**s >= 0.0 && s.is_finite())) {
-            return Err(Failure::option("sigmas", format!("{s}: expected 0 (no noise) or more")));
+            return Err(Failure::number("sigmas", s, "expected 0 (no noise) or more"));
         }
         if self.gradient.is_some() && self.after.is_some() {
             return Err(Failure::option("after", "⟨gradient⟩ is attacked already: give one of the two"));
         }
         if self.local_steps == Some(0) {
-            return Err(Failure::option("local_steps", "0: expected at least 1"));
+            return Err(Failure::number("local_steps", 0, "expected at least 1"));
         }
         if self.local_steps.is_some() && (self.release.sigma.is_some() || !self.sigmas.is_empty()) {
             return Err(Failure::option(
@@ -185,8 +161,8 @@ impl InversionRequest {
 
     fn how(&self, range: Range, clip: Clip, seed: u64) -> Inversion {
         let default = match self.objective {
-            ObjectiveChoice::Cosine => 1e-4,
-            ObjectiveChoice::Likelihood => 1.0,
+            Objective::Cosine => 1e-4,
+            Objective::Likelihood => 1.0,
         };
         Inversion {
             clip,
@@ -195,8 +171,8 @@ impl InversionRequest {
             restarts: self.restarts,
             learning_rate: self.lr,
             labels: match self.labels {
-                LabelChoice::Try => UnknownLabels::Try,
-                LabelChoice::Known | LabelChoice::Recover => UnknownLabels::Recover,
+                Labels::Try => UnknownLabels::Try,
+                Labels::Known | Labels::Recover => UnknownLabels::Recover,
             },
             ..Inversion::published(range, seed)
         }
@@ -286,7 +262,7 @@ fn run_in<T: Real>(
             &["records"],
         )?;
     }
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let drawn = request.seed.is_none();
     let request = InversionRequest { seed: Some(seed), ..request.clone() };
     let mut outcome = attack(&request, subject, update, hooks)?;
@@ -318,7 +294,7 @@ pub fn attack<T: Real>(
     hooks: &Hooks,
 ) -> Result<InversionOutcome> {
     request.check()?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     match (update, &subject.records) {
         (Some(update), _) => of_given(request, &subject.model, update, seed, hooks),
         (None, Some(records)) => of_records(request, &subject.model, records, seed, hooks),
@@ -360,8 +336,7 @@ fn of_records<T: Real>(
     let mut ids = records.chosen(request.records, seed)?;
     ids.truncate(ids.len() / request.batch * request.batch);
     if ids.is_empty() {
-        let message = format!("{}: there are not so many records", request.batch);
-        return Err(Failure::option("batch", message));
+        return Err(Failure::number("batch", request.batch, "there are not so many records"));
     }
     let batches: Vec<&[usize]> = ids.chunks(request.batch).collect();
     let how = request.how(range, clip, seed);
@@ -380,14 +355,14 @@ fn of_records<T: Real>(
             !hooks.interrupted()
         };
         let hidden = |s: Sight<T>| match request.labels {
-            LabelChoice::Known => s,
-            LabelChoice::Recover | LabelChoice::Try => Sight { labels: None, ..s },
+            Labels::Known => s,
+            Labels::Recover | Labels::Try => Sight { labels: None, ..s },
         };
         let (reconstructions, first) = match request.local_steps {
             None => {
                 let sights = gradients(net, &records.data, &batches, mechanism, seed)?;
                 let sights: Vec<Sight<T>> = sights.into_iter().map(hidden).collect();
-                found(net, &sights, &how, &watch)?
+                reconstructions(net, &sights, &how, &watch)?
             }
             Some(steps) => {
                 let mut reconstructions = Vec::new();
@@ -402,7 +377,7 @@ fn of_records<T: Real>(
             return Err(Failure::Interrupted);
         }
         let matched = matched(&attacks, &reconstructions, request.batch);
-        levels.push(level(&mut attacks, mechanism, &matched, &first, request.labels != LabelChoice::Known)?);
+        levels.push(level(&mut attacks, mechanism, &matched, &first, request.labels != Labels::Known)?);
     }
     let settings =
         document::Settings { sigma: own_noise(request, model)?, ..settings(request, clip, range, &how) };
@@ -415,7 +390,7 @@ type Reconstructions = (Vec<Reconstruction>, Vec<Option<Vec<f64>>>);
 
 /// Reconstructions by search and by the first layer alone. Of a gradient that is zero nothing can be found, and the middle of the range
 /// is guessed; where all are, there is nothing to attack.
-fn found<T: Real>(
+fn reconstructions<T: Real>(
     net: &Network<T>,
     sights: &[Sight<T>],
     how: &Inversion,
@@ -431,7 +406,7 @@ fn found<T: Real>(
     }
     let seen: Vec<Sight<T>> =
         sights.iter().zip(&blank).filter(|(_, b)| !**b).map(|(s, _)| s.clone()).collect();
-    let mut found = invert(net, &seen, how, watch)?.into_iter();
+    let mut inverted = invert(net, &seen, how, watch)?.into_iter();
     let middle = vec![0.5 * (how.range.low + how.range.high); net.input().len()];
     let of_nothing = |s: &Sight<T>| Reconstruction {
         records: middle.repeat(s.records),
@@ -445,7 +420,7 @@ fn found<T: Real>(
     };
     let reconstructions = sights.iter().zip(&blank).filter_map(|(s, b)| match b {
         true => Some(of_nothing(s)),
-        false => found.next(),
+        false => inverted.next(),
     });
     let reconstructions = reconstructions.collect();
     let first = |(s, b): (&Sight<T>, &bool)| if *b { Ok(None) } else { first_layer(net, s) };
@@ -458,27 +433,20 @@ fn found<T: Real>(
     Ok((reconstructions, first))
 }
 
-fn objective(choice: ObjectiveChoice, mechanism: Mechanism) -> Objective {
+fn objective(choice: Objective, mechanism: Mechanism) -> search::Objective {
     match choice {
-        ObjectiveChoice::Likelihood if mechanism.sigma > 0.0 => {
-            Objective::Likelihood { noise: mechanism.noise() }
+        Objective::Likelihood if mechanism.sigma > 0.0 => {
+            search::Objective::Likelihood { noise: mechanism.noise() }
         }
-        ObjectiveChoice::Likelihood | ObjectiveChoice::Cosine => Objective::Cosine,
+        Objective::Likelihood | Objective::Cosine => search::Objective::Cosine,
     }
 }
 
 fn settings(request: &InversionRequest, clip: Clip, range: Range, how: &Inversion) -> document::Settings {
     let (clip_kind, clip) = clip_facts(clip);
     document::Settings {
-        objective: match request.objective {
-            ObjectiveChoice::Cosine => document::Objective::Cosine,
-            ObjectiveChoice::Likelihood => document::Objective::Likelihood,
-        },
-        labels: match request.labels {
-            LabelChoice::Known => document::Labels::Known,
-            LabelChoice::Recover => document::Labels::Recover,
-            LabelChoice::Try => document::Labels::Try,
-        },
+        objective: request.objective,
+        labels: request.labels,
         batch: request.batch as u64,
         local_steps: request.local_steps,
         iterations: request.iterations as u64,

@@ -94,20 +94,14 @@ impl MembershipRequest {
     /// The option at fault, with what was expected.
     pub fn check(&self) -> Result<()> {
         if self.shadows % 2 == 1 {
-            let message = format!(
-                "{}: expected an even number, half of them with a record and half without",
-                self.shadows
-            );
-            return Err(Failure::option("shadows", message));
+            let expected = "expected an even number, half of them with a record and half without";
+            return Err(Failure::number("shadows", self.shadows, expected));
         }
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
-            return Err(Failure::option(
-                "confidence",
-                format!("{}: expected above 0, below 1", self.confidence),
-            ));
+            return Err(Failure::number("confidence", self.confidence, "expected above 0, below 1"));
         }
         if self.records == Some(0) {
-            return Err(Failure::option("records", "0: expected at least 1"));
+            return Err(Failure::number("records", 0, "expected at least 1"));
         }
         Ok(())
     }
@@ -176,19 +170,19 @@ fn run_in<T: Real>(
         let read: Vec<&Path> = request.data.iter().chain(&request.test).map(PathBuf::as_path).collect();
         folder.spare(&read, &["membership.json", "report.html"], &["records"])?;
     }
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     let own = OwnEpsilons::beside(&request.model, &subject.model, &members)?;
     let mut outcome = attacked(request, (&subject.model, own), &members, &others, seed, hooks)?;
     if request.seed.is_none() {
         on_seed(seed);
     }
     if let Some(folder) = &folder {
-        outcome.written = written(&mut outcome, folder)?;
+        outcome.written = write_into(&mut outcome, folder)?;
     }
     Ok(outcome)
 }
 
-fn written(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
+fn write_into(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut pending = Pending::default();
     write_tables(folder, &mut pending, &outcome.tables)?;
     outcome.document.tables = pending.table_names();
@@ -202,7 +196,7 @@ fn written(outcome: &mut MembershipOutcome, folder: &Folder) -> Result<Vec<PathB
 /// # Errors
 /// A folder that cannot be written to.
 pub fn write(outcome: &MembershipOutcome, out: &Path, format: RecordsFormat) -> Result<Vec<PathBuf>> {
-    written(&mut outcome.clone(), &Folder::open(out, format)?)
+    write_into(&mut outcome.clone(), &Folder::open(out, format)?)
 }
 
 /// Attacks a network over arrays: the records it was trained on, and others.
@@ -220,7 +214,7 @@ pub fn attack<T: Real>(
         return Err(Failure::option("data", "give the records that the model was trained on"));
     };
     let others = others.source("test")?.take_data(&subject.model.net)?;
-    let seed = request.seed.unwrap_or_else(crate::seed::drawn);
+    let seed = request.seed.unwrap_or_else(crate::seed::draw);
     attacked(request, (&subject.model, OwnEpsilons::default()), &members, &others, seed, hooks)
 }
 
@@ -418,8 +412,8 @@ fn audited<T: Real>(
 ) -> Result<CanaryAudit> {
     let n = members.data.len();
     if canaries >= n {
-        let message = format!("{canaries}: expected fewer than the {n} records, some of which are always in");
-        return Err(Failure::option("canaries", message));
+        let expected = format!("expected fewer than the {n} records, some of which are always in");
+        return Err(Failure::number("canaries", canaries, expected));
     }
     let mut ids = Generator::new(seed, Purpose::Sampling, 3).permutation(n);
     ids.truncate(canaries);

@@ -1,11 +1,12 @@
 //! The models that the informed adversary trains: all of them as one computation, linear ones by their own short cut.
 
 use super::super::model::{facts, name_of, spec};
-use super::informed::{InformedRequest, LINEAR};
+use super::informed::InformedRequest;
 use crate::{Failure, Result};
 use leakscope_net::{
     Clip, Loss, Network, Shape,
     attack::informed::{Dense, Linear, Rest, Training, train_many},
+    preset::Preset,
     random::{Generator, Purpose},
     train::Optimizer,
 };
@@ -37,9 +38,11 @@ impl Models {
     /// One start for all, for records of a shape and so many outputs.
     pub(super) fn new(request: &InformedRequest, (shape, k): (Shape, usize), seed: u64) -> Result<Self> {
         let loss = if k == 1 { Loss::BinaryCrossEntropy } else { Loss::SoftmaxCrossEntropy };
-        let kind = match request.network.as_str() {
-            LINEAR => Kind::Linear(Box::new(linear(request, shape.len(), k, loss, seed)?)),
-            network => Kind::Dense(Box::new(dense(request, (network, shape), k, loss, seed)?)),
+        let kind = match Preset::of_name(&request.network) {
+            Some(Preset::Linear) => Kind::Linear(Box::new(linear(request, shape.len(), k, loss, seed)?)),
+            Some(Preset::Mlp | Preset::MlpAttack | Preset::CnnMnist | Preset::CnnCifar) | None => {
+                Kind::Dense(Box::new(dense(request, (&request.network, shape), k, loss, seed)?))
+            }
         };
         Ok(Self { kind, name: name_of(&request.network), outputs: k, loss })
     }

@@ -74,7 +74,7 @@ impl<T: Real> Subject<T> {
         let trained_on = model.training.as_ref().map(|t| t.data.normalize);
         let scale = reads.normalize.or(trained_on).unwrap_or([0.0, 1.0]);
         if reads.limit == Some(0) {
-            return Err(Failure::option("limit", "0: expected at least 1"));
+            return Err(Failure::number("limit", 0, "expected at least 1"));
         }
         let mut source: Source<T> = match Coding::of_model(folder)?.map(Arc::new) {
             Some(coding) => rows(&coding, reads.data, ("data", Subset::Training), hooks)?,

@@ -44,15 +44,15 @@ struct Evaluation {
 
 /// How far all are, and whether to go on.
 struct Progress<'a> {
-    done: AtomicU64,
+    steps: AtomicU64,
     stopped: AtomicBool,
     watch: &'a (dyn Fn(u64) -> bool + Sync),
 }
 
 impl Progress<'_> {
     fn goes_on(&self, steps: u64) -> bool {
-        let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
-        if !(self.watch)(done) {
+        let steps = self.steps.fetch_add(steps, Ordering::Relaxed) + steps;
+        if !(self.watch)(steps) {
             self.stopped.store(true, Ordering::Relaxed);
         }
         !self.stopped.load(Ordering::Relaxed)
@@ -80,7 +80,7 @@ pub(crate) fn invert_generic<T: Real>(
         }
     }
     let (workers, progress) =
-        (Workers::of(net), Progress { done: AtomicU64::new(0), stopped: AtomicBool::new(false), watch });
+        (Workers::of(net), Progress { steps: AtomicU64::new(0), stopped: AtomicBool::new(false), watch });
     let mut best: Vec<Option<Reconstruction>> = vec![None; sights.len()];
     let mut keep = |number: usize, reconstruction: Reconstruction| {
         let place = &mut best[number];

@@ -137,13 +137,13 @@ enum LibraryName {
 }
 
 fn too_old(library: LibraryName, symbol: &str) -> String {
-    let (what, advice) = match library {
+    let (name, advice) = match library {
         LibraryName::Driver => ("NVIDIA's driver", "update the driver (CUDA 12 or newer)"),
         LibraryName::Compiler => ("CUDA's run-time compiler", "install that of CUDA 12 or newer"),
         LibraryName::Blas => ("cuBLAS", "install that of CUDA 12 or newer"),
     };
     format!(
-        "{what} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor"
+        "{name} was found but is too old ({symbol} is missing in it): {advice}, or compute on the processor"
     )
 }
 

@@ -24,7 +24,7 @@ struct Capture {
     /// Memory that the work has given back, by size: for itself alone.
     free: HashMap<usize, Vec<Address>>,
     /// Memory that it reads from.
-    kept: Vec<(usize, Address)>,
+    inputs: Vec<(usize, Address)>,
 }
 
 thread_local! {
@@ -35,7 +35,7 @@ thread_local! {
 pub(crate) struct Graph {
     work: Pointer,
     /// Memory that it writes to.
-    held: Vec<(usize, Address)>,
+    outputs: Vec<(usize, Address)>,
     gpu: &'static Gpu,
 }
 
@@ -72,7 +72,7 @@ impl Gpu {
             stream: *stream,
             blas: own,
             free: HashMap::new(),
-            kept: Vec::new(),
+            inputs: Vec::new(),
         };
         CAPTURE.with(|c| *c.borrow_mut() = Some(here));
         let result = work();
@@ -80,9 +80,9 @@ impl Gpu {
         if let Some(ended) = &ended {
             *blas = ended.blas.clone();
         }
-        let held = ended.into_iter().flat_map(|c| {
+        let outputs = ended.into_iter().flat_map(|c| {
             let pieces = |(size, list): (usize, Vec<Address>)| list.into_iter().map(move |a| (size, a));
-            c.free.into_iter().flat_map(pieces).chain(c.kept)
+            c.free.into_iter().flat_map(pieces).chain(c.inputs)
         });
         let (mut captured, mut graph) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: pointers are those of live handles
@@ -94,7 +94,7 @@ impl Gpu {
             }
             made
         };
-        let graph = Graph { work: Pointer(graph), held: held.collect(), gpu: self };
+        let graph = Graph { work: Pointer(graph), outputs: outputs.collect(), gpu: self };
         if code != 0 || self.failed() {
             // the caller does the work itself, and hears there what is wrong with it
             lock(&self.failure).take();
@@ -164,7 +164,7 @@ impl Gpu {
 
     /// Keeps memory for as long as captured work.
     pub(super) fn keep(&self, size: usize, address: Address) {
-        self.capturing(|c| c.kept.push((size, address)));
+        self.capturing(|c| c.inputs.push((size, address)));
     }
 
     /// Starts captured work, behind all that was queued.
@@ -190,7 +190,7 @@ impl Drop for Graph {
                 (driver.drop_graph)(self.work.0);
             }
         }
-        for (size, address) in self.held.drain(..) {
+        for (size, address) in self.outputs.drain(..) {
             self.gpu.give(size, address);
         }
     }

@@ -76,7 +76,7 @@ impl Gpu {
         self.copies()?;
         let mark = Mark { event: self.event()?, gpu: self };
         // SAFETY: event and stream are live
-        done(unsafe { (self.api.driver.record)(mark.event.0, self.stream.0) })?;
+        success(unsafe { (self.api.driver.record)(mark.event.0, self.stream.0) })?;
         Some(mark)
     }
 
@@ -173,9 +173,9 @@ impl Staging {
         let driver = &gpu.api.driver;
         // SAFETY: events and streams live as long as the slot and the programme
         let wait = |event: Pointer| unsafe { (driver.reached)(event.0) };
-        done(wait(slot.copied))?;
+        success(wait(slot.copied))?;
         if bytes > slot.capacity {
-            done(wait(slot.taken))?;
+            success(wait(slot.taken))?;
             self.grow(slot, bytes)?;
         }
         let copies = gpu.copies()?;
@@ -183,9 +183,9 @@ impl Staging {
         // just waited for. The card's side is written when the copy out of it is done, which the stream of copies waits for.
         unsafe {
             fill(std::slice::from_raw_parts_mut(slot.host.0.cast::<V>(), len));
-            done((driver.stream_after)(copies.0, slot.taken.0, 0))?;
-            done((driver.upload)(slot.far, slot.host.0, bytes, copies.0))?;
-            done((driver.record)(slot.copied.0, copies.0))
+            success((driver.stream_after)(copies.0, slot.taken.0, 0))?;
+            success((driver.upload)(slot.far, slot.host.0, bytes, copies.0))?;
+            success((driver.record)(slot.copied.0, copies.0))
         }
     }
 
@@ -209,7 +209,7 @@ impl Staging {
         let (mut host, mut far) = (std::ptr::null_mut(), 0);
         // SAFETY: pointers are those of live values
         unsafe {
-            done((driver.pinned)(&raw mut host, bytes, 0))?;
+            success((driver.pinned)(&raw mut host, bytes, 0))?;
             if (driver.alloc)(&raw mut far, bytes) != 0 {
                 (driver.free_pinned)(host);
                 return None;
@@ -252,6 +252,6 @@ impl Drop for Staging {
     }
 }
 
-fn done(code: Code) -> Option<()> {
+fn success(code: Code) -> Option<()> {
     (code == 0).then_some(())
 }

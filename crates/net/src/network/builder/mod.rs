@@ -153,23 +153,24 @@ impl<T: Real> Builder<T> {
             need,
         };
         let first = inputs.first().copied().unwrap_or(self.last);
+        let alike = || match inputs.iter().find(|i| i.shape != first.shape) {
+            Some(other) => Err(bad(other.shape, "all inputs must have the shape of the first")),
+            None => Ok(()),
+        };
         match spec {
-            LayerSpec::Add | LayerSpec::Multiply => {
-                if let Some(other) = inputs.iter().find(|i| i.shape != first.shape) {
-                    return Err(bad(other.shape, "all inputs must have the shape of the first"));
+            LayerSpec::Add => {
+                alike()?;
+                match inputs.len() {
+                    0 | 1 => Err(bad(first.shape, "write \"inputs\" with the names of two layers or more")),
+                    n => Ok(self.push_join(at, Add { inputs: n }, inputs, first.shape)),
                 }
-                match (spec, inputs.len()) {
-                    (LayerSpec::Add, 2..) => {
-                        Ok(self.push_join(at, Add { inputs: inputs.len() }, inputs, first.shape))
-                    }
-                    (LayerSpec::Multiply, 2) => {
-                        Ok(self.push_join(at, Multiply { width: first.shape.width() }, inputs, first.shape))
-                    }
-                    (LayerSpec::Multiply, _) => {
-                        Err(bad(first.shape, "write \"inputs\" with the names of two layers"))
-                    }
-                    _ => Err(bad(first.shape, "write \"inputs\" with the names of two layers or more")),
+            }
+            LayerSpec::Multiply => {
+                alike()?;
+                if inputs.len() != 2 {
+                    return Err(bad(first.shape, "write \"inputs\" with the names of two layers"));
                 }
+                Ok(self.push_join(at, Multiply { width: first.shape.width() }, inputs, first.shape))
             }
             LayerSpec::Attention { heads, key_value_heads, causal, rotary } => {
                 let groups = key_value_heads.unwrap_or(*heads);

@@ -22,12 +22,12 @@ pub(super) struct Descent<'l, T> {
 /// Captured passes, what they read and the gradient that they leave.
 struct Work<T> {
     graph: Graph,
-    given: Given<T>,
+    inputs: Inputs<T>,
     sum: Buf<T>,
 }
 
 /// A batch.
-struct Given<T> {
+struct Inputs<T> {
     x: Buf<T>,
     y: Target<T>,
     traces: Scalars,
@@ -52,10 +52,10 @@ impl<'l, T: Real> Descent<'l, T> {
         at: &mut C,
         batch: &[usize],
     ) -> bool {
-        let Some(given) = self.given(dev, batch) else { return false };
+        let Some(inputs) = self.inputs(dev, batch) else { return false };
         let (lesson, places, size) = (self.lesson, &self.places, batch.len());
-        let plainly = |dev: &mut Device<T>, at: &mut C, given: &Given<T>| {
-            let mut sum = gradient(dev, (lesson, places), at, (batch, given));
+        let plainly = |dev: &mut Device<T>, at: &mut C, inputs: &Inputs<T>| {
+            let mut sum = gradient(dev, (lesson, places), at, (batch, inputs));
             at.update(dev, (&mut sum, 1.0), &lesson.how);
             dev.put(sum);
             true
@@ -63,14 +63,14 @@ impl<'l, T: Real> Descent<'l, T> {
         let Some(place) = self.sizes.iter().position(|s| s.0 == size) else {
             // the first of a size compiles kernels
             self.sizes.push((size, None));
-            return plainly(dev, at, &given);
+            return plainly(dev, at, &inputs);
         };
         let work = &mut self.sizes[place].1;
         match work {
-            Some(work) => given.copy_to(dev, &mut work.given),
-            None => match dev.capture(|dev| gradient(dev, (lesson, places), at, (batch, &given))) {
-                Some((graph, sum)) => *work = Some(Work { graph, given, sum }),
-                None => return plainly(dev, at, &given),
+            Some(work) => inputs.copy_to(dev, &mut work.inputs),
+            None => match dev.capture(|dev| gradient(dev, (lesson, places), at, (batch, &inputs))) {
+                Some((graph, sum)) => *work = Some(Work { graph, inputs, sum }),
+                None => return plainly(dev, at, &inputs),
             },
         }
         if let Some(Work { graph, sum, .. }) = work {
@@ -80,7 +80,7 @@ impl<'l, T: Real> Descent<'l, T> {
         true
     }
 
-    fn given(&self, dev: &mut Device<T>, batch: &[usize]) -> Option<Given<T>> {
+    fn inputs(&self, dev: &mut Device<T>, batch: &[usize]) -> Option<Inputs<T>> {
         let (net, public) = (self.lesson.net, self.lesson.public);
         // tokens and labels of positions are other ones in every batch, and so would be what is uploaded for them
         let plain = !public.records().is_empty() && public.places() == 1;
@@ -90,11 +90,11 @@ impl<'l, T: Real> Descent<'l, T> {
         let Batch { x, y, weights, .. } = public.upload(dev, net, batch, Label::Public);
         let (Input::Values(x), None) = (x, weights) else { return None };
         let traces: Vec<f64> = batch.iter().map(|&i| self.traces[i]).collect();
-        Some(Given { x, y, traces: dev.upload_scalars(&traces) })
+        Some(Inputs { x, y, traces: dev.upload_scalars(&traces) })
     }
 }
 
-impl<T: Real> Given<T> {
+impl<T: Real> Inputs<T> {
     fn copy_to(&self, dev: &Device<T>, to: &mut Self) {
         dev.overwrite(&self.x, &mut to.x);
         dev.overwrite_target(&self.y, &mut to.y);
@@ -107,16 +107,16 @@ fn gradient<T: Real, C: Coordinates<T>>(
     dev: &mut Device<T>,
     (lesson, places): (&Lesson<'_, T>, &Index),
     at: &C,
-    (records, given): (&[usize], &Given<T>),
+    (records, inputs): (&[usize], &Inputs<T>),
 ) -> Buf<T> {
     let net = lesson.net;
     let (own, mut c) = (at.constant(dev), dev.zeros(net.parameter_count()));
     dev.set_places(places, &own, &mut c);
     dev.put(own);
-    let (x, y) = (Input::Values(dev.copy(given.x.all())), dev.copy_target(&given.y));
+    let (x, y) = (Input::Values(dev.copy(inputs.x.all())), dev.copy_target(&inputs.y));
     let batch = Batch { records, length: 1, x, y, weights: None };
     let primal = net.primal(dev, batch, Label::Public, None);
-    let Parts { slopes, sum } = parts(net, dev, &primal, (&c, &given.traces), lesson.clip);
+    let Parts { slopes, sum } = parts(net, dev, &primal, (&c, &inputs.traces), lesson.clip);
     primal.recycle(dev);
     let share = lesson.lambda() / records.len() as f64;
     let r = dev.descent(places, (&sum, &c), (&slopes.psi, share));

@@ -229,6 +229,8 @@ fn parts<T: Real>(
 /// [`learn_thesis`], or [`learn`] in the network's precision, with no number through the host until the end.
 #[cfg(test)]
 pub(super) fn learn_there<T: Real>(lesson: &Lesson<'_, T>) -> Result<Vec<f64>> {
+    use super::Variant;
+
     fn all<T: Real, C: Coordinates<T>>(
         lesson: &Lesson<'_, T>,
         (mut at, places): (C, &[usize]),
@@ -245,10 +247,13 @@ pub(super) fn learn_there<T: Real>(lesson: &Lesson<'_, T>) -> Result<Vec<f64>> {
         constant(lesson, (&at, places))
     }
     match lesson.how.variant {
-        super::Variant::Thesis => {
+        Variant::Thesis => {
             let places = places(lesson);
             all(lesson, (Head::new(lesson, places.len())?, &places))
         }
-        _ => all(lesson, (Direct::new(lesson), &(0..lesson.net.parameter_count()).collect::<Vec<usize>>())),
+        Variant::Average | Variant::Constant | Variant::Network => {
+            let places: Vec<usize> = (0..lesson.net.parameter_count()).collect();
+            all(lesson, (Direct::new(lesson), &places))
+        }
     }
 }

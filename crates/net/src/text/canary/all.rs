@@ -1,6 +1,6 @@
 //! The game where all parameters are trained, or any part of them: candidates from their gradients at the first step, attacks from runs.
 
-use super::{Canary, FineTuning, Played, Rounds, drawn, largest, sums};
+use super::{Canary, FineTuning, Played, Rounds, draw, largest, sums};
 use crate::{
     Clip, Data, Network, Real, Result,
     engine::{clipped_gradient, predict_data},
@@ -186,7 +186,7 @@ impl<T: Real> AllLayers<T> {
         let s = rounds.sigma * self.tuning.clip;
         let game = |net: &mut Network<T>, trial: u64| -> Result<Played> {
             let mut random = Generator::new(rounds.seed, Purpose::Other, trial);
-            let secret = drawn(&below, random.uniform());
+            let secret = draw(&below, random.uniform());
             let (group, row) = self.places[secret];
             let mut theta = self.parameters.clone();
             net.set_parameters(&theta)?;

@@ -6,7 +6,7 @@
 //! places are nodes of a tree of contexts, so M candidates with common beginnings share their work, and what the optimal
 //! attack must know of a candidate m, `⟨G_m, y⟩` and `‖G_m‖`, are sums over its places.
 
-use super::{Canary, FineTuning, Played, Rounds, drawn, largest, sums};
+use super::{Canary, FineTuning, Played, Rounds, draw, largest, sums};
 use crate::{
     Data, Error, Real, Result,
     error::check_len,
@@ -217,7 +217,7 @@ impl LastLayer {
         let before = self.log_likelihoods();
         let game = |trial: u64| {
             let mut random = Generator::new(rounds.seed, Purpose::Other, trial);
-            let secret = drawn(&below, random.uniform());
+            let secret = draw(&below, random.uniform());
             let told = self.tell(secret, (rounds.sigma, rounds.steps), &mut random);
             let guess = largest(told.after.iter().zip(&before).map(|(a, b)| a - b));
             let scores: Vec<f64> = told.evidence.iter().zip(&ln_prior).map(|(e, p)| e + p).collect();

@@ -181,7 +181,7 @@ fn largest(values: impl IntoIterator<Item = f64>) -> usize {
 }
 
 /// A candidate drawn by its probability; `below[m]` is the sum of those up to m.
-fn drawn(below: &[f64], u: f64) -> usize {
+fn draw(below: &[f64], u: f64) -> usize {
     below
         .partition_point(|b| *b <= u * below.last().copied().unwrap_or(1.0))
         .min(below.len().saturating_sub(1))

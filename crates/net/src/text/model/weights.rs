@@ -121,7 +121,7 @@ impl Weights {
         let mut arrays = BTreeMap::new();
         for origin in &origins {
             let values = self.values::<T>(origin, tuned.seed)?;
-            arrays.insert(origin.array.as_str(), taken(origin, values));
+            arrays.insert(origin.array.as_str(), part_of(origin, values));
         }
         let mut theta = Vec::new();
         for i in 0..spec.layers.len() {
@@ -135,7 +135,7 @@ impl Weights {
     }
 }
 
-fn taken<T: Real>(origin: &Origin, values: Vec<T>) -> Vec<T> {
+fn part_of<T: Real>(origin: &Origin, values: Vec<T>) -> Vec<T> {
     match &origin.take {
         Take::All | Take::Normal | Take::Zeros => values,
         Take::Values(own) => values[own.clone()].to_vec(),

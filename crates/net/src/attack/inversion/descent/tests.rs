@@ -6,7 +6,7 @@ use crate::{
         sight::{Mechanism, gradients, half_way},
     },
     leak,
-    preset::{mlp, preset},
+    preset::{Preset, mlp},
     quality::{Range, mse},
 };
 
@@ -198,7 +198,7 @@ fn batches_and_local_steps_are_attacked_too() {
 #[test]
 fn labels_are_read_off_the_last_layer() {
     let shape = Shape::Image([28, 28, 1]);
-    let net = Network::<f32>::new(preset("cnn-mnist", shape, 10).unwrap(), 1).unwrap();
+    let net = Network::<f32>::new(Preset::CnnMnist.spec(shape, 10), 1).unwrap();
     let classes: Vec<u32> = (0..20).map(|i| i % 10).collect();
     let x: Vec<f32> = uniform(20 * 784, 2).into_iter().map(|v| v as f32).collect();
     let data = Data::classes(shape, x, 10, &classes).unwrap();

@@ -45,12 +45,12 @@ pub struct InversionPictures {
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn inversion_page(i: &Inversion, pictures: &InversionPictures) -> String {
     match i.redact {
-        true => drawn(&redacted(i), &InversionPictures { records: BTreeMap::new(), ..pictures.clone() }),
-        false => drawn(i, pictures),
+        true => draw(&redacted(i), &InversionPictures { records: BTreeMap::new(), ..pictures.clone() }),
+        false => draw(i, pictures),
     }
 }
 
-fn drawn(i: &Inversion, pictures: &InversionPictures) -> String {
+fn draw(i: &Inversion, pictures: &InversionPictures) -> String {
     let title = match &i.data {
         Some(data) => format!("{} on {}", i.network.name, data.files.join(", ")),
         None => i.network.name.clone(),
@@ -155,7 +155,7 @@ fn side_by_side(i: &Inversion, pictures: &InversionPictures) -> Html {
         }
         None => {
             let each = |a: &Attacked| {
-                row(a.record, named(a), &a.outcomes, format!("norm {}", format::number(a.plis)))
+                row(a.record, title(a), &a.outcomes, format!("norm {}", format::number(a.plis)))
             };
             i.shown.iter().map(each).collect()
         }
@@ -176,7 +176,7 @@ fn alike(o: &Outcome) -> String {
     }
 }
 
-fn named(a: &Attacked) -> String {
+fn title(a: &Attacked) -> String {
     let label = a.label.as_ref().map(|l| format!(" · {l}")).unwrap_or_default();
     format!("{}{label}", a.id.clone().unwrap_or_else(|| a.record.to_string()))
 }

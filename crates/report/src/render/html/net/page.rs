@@ -27,12 +27,12 @@ use std::collections::BTreeMap;
 /// `pictures` are the records themselves: leave them empty for a page without raw values.
 pub fn page(audit: &NetAudit, pictures: &Pictures) -> String {
     match audit.redact {
-        true => drawn(&redacted(audit), &Pictures::default()),
-        false => drawn(audit, pictures),
+        true => draw(&redacted(audit), &Pictures::default()),
+        false => draw(audit, pictures),
     }
 }
 
-fn drawn(audit: &NetAudit, pictures: &Pictures) -> String {
+fn draw(audit: &NetAudit, pictures: &Pictures) -> String {
     let title = format!("{} on {}", audit.network.name, audit.data.files.join(", "));
     let mut own = vec![];
     if !pictures.records.is_empty() {

@@ -65,11 +65,11 @@ fn results(c: &Comparison) -> Html {
         .enumerate()
         .map(|(i, r)| {
             let role = if i == 0 { " (the reference)" } else { "" };
-            let made = r.created.as_deref().map(made).unwrap_or_default();
+            let date = r.created.as_deref().map(date).unwrap_or_default();
             let added = r.added.map(|a| format!("; adds to gradients: {}", a.name())).unwrap_or_default();
             let colour = fill("<span class=\"{}\">{}</span>", &[&dot(r.colour), &r.colour.name()]);
             vec![
-                Cell::remarked_name(&format!("{}{role}", r.name), &format!("{}{made}{added}", r.file)),
+                Cell::remarked_name(&format!("{}{role}", r.name), &format!("{}{date}{added}", r.file)),
                 Cell::html(colour),
                 Cell::text(&r.headline),
             ]
@@ -86,7 +86,7 @@ fn results(c: &Comparison) -> Html {
 }
 
 /// When a result was made, to the minute, with hyphens at which no line breaks.
-fn made(created: &str) -> String {
+fn date(created: &str) -> String {
     let minute: String = created.chars().take("2026-11-16T10:36".len()).collect();
     format!(", {}", minute.replace('-', "\u{2011}").replace('T', " "))
 }
@@ -193,15 +193,11 @@ fn records(c: &Comparison) -> Html {
     ];
     let mut body = table("stack", "What changed for whom", &heads, &rows);
     body.push(c.records.iter().map(|r| increases(c, r)).collect());
-    let measure = c.records.first().map_or("", |r| measure(&r.measure));
+    let measure = c.records.first().map_or("", |r| crate::words::measure(r.measure));
     let lead = format!(
         "Records are matched by their id. More is worse: the {measure} of the record is larger than in the reference."
     );
     card("records", "For whom", &[], lead, body)
-}
-
-fn measure(column: &str) -> &str {
-    if column == "eta" { "η" } else { "dFIL" }
 }
 
 fn increases(c: &Comparison, r: &RecordChanges) -> Html {
@@ -224,6 +220,6 @@ fn increases(c: &Comparison, r: &RecordChanges) -> Html {
     let reference = c.reference().map_or("", |r| r.name.as_str());
     let other = c.results[r.result].name.as_str();
     let heads = [words("record"), numbers(reference), numbers(other), numbers("more")];
-    let heading = format!("Largest increases of {} in {other}", measure(&r.measure));
+    let heading = format!("Largest increases of {} in {other}", crate::words::measure(r.measure));
     subheading(&heading).and(table("wrap", &heading, &heads, &rows))
 }

@@ -11,7 +11,7 @@ const MOST: usize = 8;
 
 /// The figure as a card of its own.
 pub(crate) fn figure(f: &Figure) -> Html {
-    card(&f.id, &f.title, &claims(f), f.caption.as_str(), narrow(drawn(f)))
+    card(&f.id, &f.title, &claims(f), f.caption.as_str(), narrow(drawing(f)))
 }
 
 /// Several figures side by side in one card.
@@ -25,7 +25,7 @@ pub(super) fn figures(id: &str, heading: &str, all: &[Figure]) -> Html {
     let each: Html = all
         .iter()
         .map(|f| {
-            let drawing = drawn(f);
+            let drawing = drawing(f);
             fill("<div><h3>{}</h3>{}<p class=\"say\">{}</p></div>", &[&f.title, &drawing, &f.caption])
         })
         .collect();
@@ -39,7 +39,7 @@ pub(super) fn claims(f: &Figure) -> Vec<Claim> {
 }
 
 /// The drawing alone, with its legend.
-pub(super) fn drawn(f: &Figure) -> Html {
+pub(super) fn drawing(f: &Figure) -> Html {
     let line = |(slot, s): (usize, &Series)| {
         let points = s
             .points

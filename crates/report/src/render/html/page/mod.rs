@@ -64,12 +64,12 @@ pub fn page(audit: &Audit) -> String {
 /// names no record has none of these.
 pub fn page_with(audit: &Audit, beside: &Beside) -> String {
     if audit.redact {
-        return drawn(&redacted(audit), &Beside::default());
+        return draw(&redacted(audit), &Beside::default());
     }
-    drawn(audit, beside)
+    draw(audit, beside)
 }
 
-fn drawn(audit: &Audit, beside: &Beside) -> String {
+fn draw(audit: &Audit, beside: &Beside) -> String {
     let series = chart::shown(&audit.records.histogram);
     let (what_if, moving) = what_if::what_if(audit, beside.release.as_deref());
     let (explored, store) = beside.records.as_ref().map(|r| explore::explore(audit, r)).unwrap_or_default();

@@ -20,7 +20,7 @@ pub fn release_page(r: &Release) -> String {
         .and(judged(&of_release(r)))
         .and(numbers_of(r, None))
         .and(warnings(&r.warnings))
-        .and(r.tell.as_ref().map_or_else(Html::new, |t| told(r, t)))
+        .and(r.tell.as_ref().map_or_else(Html::new, |t| telling(r, t)))
         .and(stated(r))
         .and(coefficients(r))
         .and(card("files", "Which files may leave the house", &[], FILES, Html::new()));
@@ -111,7 +111,7 @@ fn measured_on(m: &Measured) -> Html {
 }
 
 /// How often two values are told apart, as it may be said.
-fn told(r: &Release, tell: &Stated) -> Html {
+fn telling(r: &Release, tell: &Stated) -> Html {
     if tell.kept_back {
         return with_owner(tell);
     }

@@ -1,6 +1,6 @@
 //! On the audit's page: a chosen secret, the bound and the attacks in the same axes.
 
-use super::figure::{claims, drawn};
+use super::figure::{claims, drawing};
 use crate::document::attack::AttackResult;
 use crate::document::audit::Audit;
 use crate::document::bound::{Row, SecretBounds};
@@ -51,7 +51,7 @@ pub(super) fn secret(audit: &Audit, bounds: &SecretBounds) -> Html {
     let heading = format!("Guessing {name}: the bound and the attacks");
     let rests: std::collections::BTreeSet<&String> =
         bounds.bounds.iter().flat_map(|b| &b.assumptions).collect();
-    let body = narrow(drawn(figure)).and(fill("<h3>What the bounds rest on</h3>{}", &[&list(rests)]));
+    let body = narrow(drawing(figure)).and(fill("<h3>What the bounds rest on</h3>{}", &[&list(rests)]));
     card("secret", &heading, &claims(figure), lead, body)
 }
 

@@ -1,6 +1,6 @@
 //! Noise with a shape: what it costs beside the others, and where it goes.
 
-use super::figure::drawn;
+use super::figure::drawing;
 use crate::document::audit::Audit;
 use crate::document::choice::Metric;
 use crate::document::noise::{Coefficient, Noise, Secret};
@@ -30,7 +30,7 @@ pub(super) fn shape(audit: &Audit) -> Html {
     sentences.extend(noise.directions.iter().map(noise_words::direction));
     let shapes = shapes(noise).and(list(sentences));
     let body = match chart(audit, noise) {
-        Some(figure) => narrow(drawn(&figure)).and(shapes),
+        Some(figure) => narrow(drawing(&figure)).and(shapes),
         None => shapes,
     };
     card("shape", "Shape of the noise", &[Claim::Measured, Claim::Bound], lead, body)

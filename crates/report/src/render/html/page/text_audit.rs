@@ -19,12 +19,12 @@ const ROWS: usize = 200;
 /// raw values.
 pub fn text_audit_page(a: &TextAudit, texts: &Texts) -> String {
     match a.redact {
-        true => drawn(&redacted(a), &Texts::new()),
-        false => drawn(a, texts),
+        true => draw(&redacted(a), &Texts::new()),
+        false => draw(a, texts),
     }
 }
 
-fn drawn(a: &TextAudit, texts: &Texts) -> String {
+fn draw(a: &TextAudit, texts: &Texts) -> String {
     let title = format!("{} on {}", a.model.name, a.files.join(", "));
     let facts = format!(
         "{} · {} parameters, {} trained ({}) · seed {} · in {}",

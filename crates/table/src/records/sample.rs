@@ -50,12 +50,12 @@ impl End {
 
 /// What a part, or a whole table, keeps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept {
+pub(super) struct Sample {
     rows: Columns,
     ends: [End; 2],
 }
 
-impl Kept {
+impl Sample {
     pub(super) fn new(texts: usize, numbers: usize) -> Self {
         Self { rows: Columns::of_sizes(texts, numbers), ends: Default::default() }
     }
@@ -95,11 +95,11 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn kept(rows: u64, most: usize, cut: u64) -> Columns {
+    fn sample(rows: u64, most: usize, cut: u64) -> Columns {
         let keep = Keep { rows, most };
-        let mut total = Kept::new(0, 1);
+        let mut total = Sample::new(0, 1);
         for start in (0..rows).step_by(cut as usize) {
-            let mut part = Kept::new(0, 1);
+            let mut part = Sample::new(0, 1);
             for row in start..(start + cut).min(rows) {
                 part.note(keep, row, &row.to_string(), &[], &[((row * 7919) % 100_003) as f64]);
             }
@@ -110,8 +110,8 @@ mod tests {
 
     #[test]
     fn all_of_a_small_table_and_the_ends_of_a_large_one_however_it_is_cut() {
-        assert_eq!(kept(500, 1_000, 70).ids.len(), 500);
-        let (a, b) = (kept(50_000, 2_000, 50_000), kept(50_000, 2_000, 333));
+        assert_eq!(sample(500, 1_000, 70).ids.len(), 500);
+        let (a, b) = (sample(50_000, 2_000, 50_000), sample(50_000, 2_000, 333));
         assert_eq!(a, b);
         assert!((1_500..=2_200).contains(&a.ids.len()), "{}", a.ids.len());
         let mut values: Vec<f64> = (0..50_000_u64).map(|row| ((row * 7919) % 100_003) as f64).collect();
