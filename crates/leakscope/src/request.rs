@@ -39,7 +39,7 @@ pub struct Request {
     pub public: Public,
     /// Levels that fewer training records have are merged into `other`, unless they were given.
     pub min_level_count: Option<u64>,
-    /// Whether a linear model takes a target with two values as −1 and +1.
+    /// Whether a linear model takes a target with two values as −1 and +1, where nobody gave its bounds.
     pub two_class_coded: bool,
     /// The model.
     pub family: ModelKind,
