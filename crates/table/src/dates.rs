@@ -169,7 +169,7 @@ fn named(text: &str) -> Option<(i64, &str)> {
 /// A month by its English name or the first three letters and more of it.
 fn month(name: &str) -> Option<i64> {
     let begins = |month: &&str| month.get(..name.len()).is_some_and(|m| m.eq_ignore_ascii_case(name));
-    MONTHS.iter().position(|month| name.len() >= 3 && begins(&month)).map(|i| i as i64 + 1)
+    MONTHS.iter().position(|month| name.len() >= 3 && begins(month)).map(|i| i as i64 + 1)
 }
 
 /// A date (ISO 8601 as `2024-02-29`, or another order) or time (`2024-02-29T12:30:00.5+01:00`, a blank for the T,

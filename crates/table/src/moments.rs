@@ -69,7 +69,7 @@ impl Moments {
     /// The range of numbers that differ by so little that the squares of it are lost in rounding to 0.
     pub(crate) fn lost_spread(&self) -> Option<f64> {
         const LEAST: f64 = 1e-154;
-        (self.count > 0 && !self.is_constant() && self.sd() < LEAST).then(|| self.max - self.min)
+        (self.count > 0 && !self.is_constant() && self.sd() < LEAST).then_some(self.max - self.min)
     }
 }
 
