@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`claim`] | the three kinds of number we show: measured, bound, observed | |
 //! | [`error`] | what can go wrong, as data | |
+//! | [`choice`] | choices that options, what they do and documents share | |
 //! | [`num`] | distributions of a stream, special functions | |
 //! | [`linalg`] | row-major products, symmetric decompositions | `C = A B` |
 //! | [`rows`] | blocks of encoded rows and the fold over them | |
@@ -27,6 +28,7 @@
 pub mod attack;
 pub mod balance;
 pub mod bound;
+pub mod choice;
 pub mod claim;
 pub mod dp;
 pub mod error;

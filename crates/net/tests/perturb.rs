@@ -11,7 +11,7 @@ use leakscope_net::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::clipped_gradient,
     leak::{Label, Measure, Plis, Spectral, Trace, measure},
-    perturb::{Perturbing, Variant},
+    perturb::{PerturbationKind, Perturbing},
     random::{Generator, Purpose},
     train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer},
 };
@@ -179,7 +179,12 @@ fn a_step_releases_and_accounts_for_the_perturbed_gradients() {
 
 #[test]
 fn a_perturbed_run_goes_on_with_the_same_perturbation_alone() {
-    for variant in [Variant::Average, Variant::Constant, Variant::Network, Variant::Thesis] {
+    for variant in [
+        PerturbationKind::Average,
+        PerturbationKind::Constant,
+        PerturbationKind::Network,
+        PerturbationKind::Thesis,
+    ] {
         goes_on(Perturbing { variant, epochs: 2, ..Perturbing::default() });
     }
 }

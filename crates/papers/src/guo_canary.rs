@@ -12,7 +12,6 @@ use leakscope_report::canary::{Guesser, LimitKind, Played, Point};
 use leakscope_report::figure::{Axis, Figure as Curves, Series};
 use leakscope_report::format;
 use leakscope_report::reproduction::{Claim, Figure, Ours, Panel, Row};
-use leakscope_report::text::Part;
 
 /// Tokens of GPT-2 that the paper counts.
 const VOCABULARY: u64 = 50_256;
@@ -172,7 +171,7 @@ fn judge(models: &[Canary], out: &mut Findings) {
         centre <= BY_CHANCE,
         format!("The largest excess over all points is {} standard errors.", format::number(centre.max(0.0))),
     ));
-    for (part, name) in [(Part::Last, "last layer"), (Part::All, "all layers")] {
+    for (part, name) in [(Trained::Last, "last layer"), (Trained::All, "all layers")] {
         let of = |p: &&Point| p.trained == part && p.steps == 1;
         let mut some: Vec<&Point> = points().filter(of).collect();
         some.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));

@@ -13,7 +13,7 @@
 //! Pictures are the records themselves, so they are no part of the data: [`Pictures`] is given to the page alone.
 
 pub use crate::document::choice::{
-    AccuracyOn, ClipKind, Measure, Neighbours, Optimizer, PlisOf, Precision, Sampling, Tracked, ValueKind,
+    AccuracyOn, ClipKind, Kind, Measure, Neighbours, Optimizer, Precision, Sampling, Signal, Tracked,
 };
 pub use crate::document::net::{
     AUDIT_SCHEMA, Compared, DataFacts, Element, Extremes, Histogram, NetAttribute, NetAudit, NetworkFacts,

@@ -4,13 +4,13 @@ use crate::document::attack::Secret;
 use crate::document::audit::{Attribute, Audit, Label, ScalingEffect, SigmaSource, Utility};
 use crate::document::bound::Row;
 use crate::document::canary::{self, PriorKind, Source};
-use crate::document::choice::{ClipKind, Measure, Metric, ScalingMode, SeriesBy, Statistic, ValueKind};
+use crate::document::choice::{ClipKind, Kind, Measure, Metric, ScalingMode, SeriesBy, Statistic};
 use crate::document::informed::Adversary;
 use crate::document::inversion::{Leakage, QualityKind};
 use crate::document::membership::MembershipAttacker;
 use crate::document::subject::Subject;
 use crate::document::tell::ValuePair;
-use crate::document::text::Part;
+use crate::document::text::Trained;
 use crate::document::training::Withheld;
 use crate::format;
 use leakscope_core::attack::Attack as Attacker;
@@ -60,8 +60,8 @@ pub(crate) const INDICATOR_SPREAD: f64 = 0.5;
 /// What an attacker is off by without the model: the population's spread, for a category that of a fair coin.
 pub(crate) fn spread(attribute: &Attribute) -> Option<f64> {
     match attribute.kind {
-        ValueKind::Category => Some(INDICATOR_SPREAD),
-        ValueKind::Number => attribute.population_sd.filter(|s| s.is_finite() && *s > 0.0),
+        Kind::Category => Some(INDICATOR_SPREAD),
+        Kind::Number => attribute.population_sd.filter(|s| s.is_finite() && *s > 0.0),
     }
 }
 
@@ -75,7 +75,7 @@ pub fn told_apart(pair: &ValuePair, protect_at: f64) -> String {
 
 /// Whether the attribute is a category.
 pub(crate) fn is_category(attribute: &Attribute) -> bool {
-    attribute.kind == ValueKind::Category
+    attribute.kind == Kind::Category
 }
 
 /// The smallest error of an unbiased estimate, with its unit.
@@ -455,11 +455,11 @@ pub fn release(mechanism: Mechanism, count: u64) -> String {
 }
 
 /// What is trained of a model.
-pub fn part(part: Part) -> &'static str {
+pub fn part(part: Trained) -> &'static str {
     match part {
-        Part::All => "all layers",
-        Part::Last => "last layer",
-        Part::Adapters => "adapters",
+        Trained::All => "all layers",
+        Trained::Last => "last layer",
+        Trained::Adapters => "adapters",
     }
 }
 

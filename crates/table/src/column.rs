@@ -1,17 +1,8 @@
 //! A column: what it holds, what it is for, and where what is known of it comes from.
 
 use crate::notation::Notation;
+pub use leakscope_core::choice::Kind;
 use serde::{Deserialize, Serialize};
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Numbers.
-    Number,
-    /// One of a limited number of texts.
-    Category,
-}
 
 /// Name and kind of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

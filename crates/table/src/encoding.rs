@@ -10,72 +10,9 @@ use crate::public::Public;
 use crate::rare::HangingLevels;
 use crate::remark::Remark;
 use crate::schema::Bounds;
+pub use leakscope_core::choice::{OneHot, Scale};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// Which levels of a category get a column.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum OneHot {
-    /// All but the last in sorted order: no collinearity with an intercept. A category with one level has
-    /// no column.
-    #[default]
-    DropLast,
-    /// All but the first in sorted order.
-    DropFirst,
-    /// All.
-    Full,
-}
-
-impl OneHot {
-    /// Name, as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DropLast => "drop-last",
-            Self::DropFirst => "drop-first",
-            Self::Full => "full",
-        }
-    }
-
-    /// Places of the levels that get a column, out of `levels`.
-    pub fn places(self, levels: usize) -> Range<usize> {
-        match self {
-            Self::DropLast => 0..levels.saturating_sub(1),
-            Self::DropFirst => levels.min(1)..levels,
-            Self::Full => 0..levels,
-        }
-    }
-}
-
-/// How encoded columns are scaled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Scale {
-    /// Numbers become (x − mean)/sd with the population sd; indicators stay 0 and 1; constants become 0.
-    #[default]
-    Standard,
-    /// All columns are divided by the largest row norm of the training rows; no centring (Hannun §5).
-    UnitBall,
-    /// Numbers become (x − centre)/half-range of their public bounds, so between −1 and 1; every number needs bounds.
-    /// Nothing is read off the data.
-    Bounds,
-    /// Numbers stay as they are.
-    None,
-}
-
-impl Scale {
-    /// Name, as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::UnitBall => "unit-ball",
-            Self::Bounds => "bounds",
-            Self::None => "none",
-        }
-    }
-}
 
 /// What an encoding read off the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

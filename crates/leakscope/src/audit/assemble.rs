@@ -16,10 +16,10 @@ use leakscope_core::measure::{EXTREMES, Extreme};
 use leakscope_core::num::Distribution;
 use leakscope_report::Audit;
 use leakscope_report::audit::{self as report, ReadOff, SigmaSource, Timings};
-use leakscope_report::choice::{self, ColumnKind, ColumnRole, Roles, Scaling, SeriesBy, ValueKind};
+use leakscope_report::choice::{self, ColumnKind, ColumnRole, Roles, SeriesBy};
 use leakscope_report::tell::Tell;
 use leakscope_report::verdict::of_audit;
-use leakscope_table::{Attribute, Encoding, Kind, Missing, OneHot, Role, Scale, TargetCoding};
+use leakscope_table::{Attribute, Encoding, Kind, Missing, Role, Scale, TargetCoding};
 
 const BINS: usize = 60;
 /// Records listed at either end.
@@ -124,17 +124,8 @@ impl AuditParts<'_> {
             group: e.group.as_ref().map(|g| g.name.clone()),
             weights: e.weights.clone(),
             columns: columns(e, &self.request.roles.drop),
-            scale: match e.scale {
-                Scale::Standard => Scaling::Standard,
-                Scale::UnitBall => Scaling::UnitBall,
-                Scale::Bounds => Scaling::Bounds,
-                Scale::None => Scaling::None,
-            },
-            one_hot: match e.one_hot {
-                OneHot::DropLast => choice::OneHot::DropLast,
-                OneHot::DropFirst => choice::OneHot::DropFirst,
-                OneHot::Full => choice::OneHot::Full,
-            },
+            scale: e.scale,
+            one_hot: e.one_hot,
             pca: self.request.pca,
             read_off: self.read_off(),
         }
@@ -269,7 +260,7 @@ impl AuditParts<'_> {
                 let information = t.squares / n / (a.scale * a.scale);
                 report::Attribute {
                     name: a.name.clone(),
-                    kind: if number { ValueKind::Number } else { ValueKind::Category },
+                    kind: a.kind,
                     unit: self.unit_of(a),
                     columns: names[a.columns.clone()].to_vec(),
                     eta_mean: t.sum / n,

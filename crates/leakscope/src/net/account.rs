@@ -16,7 +16,6 @@ use leakscope_core::special::student_t_quantile;
 use leakscope_net::{
     Backend, Data, Real,
     leak::Label,
-    perturb::Variant,
     renyi,
     train::{Neighbours, Randomness, RecordBudget, Sampling, Tracking, Trainer},
 };
@@ -24,7 +23,7 @@ use leakscope_report::PageKind;
 use leakscope_report::format;
 use leakscope_report::net::{
     self as page, Account, Accounts, Below, DataFacts, Dropout, Filtered, Histogram, Perturbation,
-    PerturbationKind, PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
+    PrivacyFacts, Promise, TRAINING_SCHEMA, Training, Withheld,
 };
 use leakscope_report::text::{TextTraining, Unit};
 use leakscope_table::{RecordsSchema, RecordsWriter};
@@ -196,12 +195,7 @@ fn perturbation<T: Real>(run: &Trainer<'_, T>) -> Option<Perturbation> {
     let (how, records) = run.perturbing()?;
     let last = run.perturbed()?;
     Some(Perturbation {
-        variant: match how.variant {
-            Variant::Average => PerturbationKind::Average,
-            Variant::Constant => PerturbationKind::Constant,
-            Variant::Network => PerturbationKind::Network,
-            Variant::Thesis => PerturbationKind::Thesis,
-        },
+        variant: how.variant,
         lambda: how.lambda,
         records: records as u64,
         norm: last.norm,

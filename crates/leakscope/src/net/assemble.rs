@@ -20,8 +20,8 @@ use leakscope_net::{
 };
 use leakscope_report::choice;
 use leakscope_report::net::{
-    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, PlisOf, Record, Release,
-    Score, ScoredBy, Shown, TraceKind,
+    AUDIT_SCHEMA, Compared, DataFacts, Histogram, NetAudit, Picture, Pictures, Record, Release, Score,
+    ScoredBy, Shown, TraceKind,
 };
 use leakscope_table::{RecordsSchema, RecordsWriter};
 use std::collections::BTreeMap;
@@ -224,10 +224,7 @@ pub(super) fn audit<T: Real>(f: &AuditLeaks<T>) -> NetAudit {
         eta: summarised(&f.leaks, eta),
         jacobian_sensitivity: (!jacobians.is_empty()).then(|| summary(&jacobians)),
         plis: summarised(&f.leaks, plis),
-        plis_of: (m.plis != Plis::Skip).then_some(match m.signal {
-            Signal::Released => PlisOf::Released,
-            Signal::Raw => PlisOf::Raw,
-        }),
+        plis_of: (m.plis != Plis::Skip).then_some(m.signal),
         typical_error: any_estimate(f, &variances),
         min_mse: (exact && most > 0.0).then(|| Bound::at_least(1.0 / most, Theorem::CramerRaoGradient)),
         score: f.subject.points.as_ref().map(|s| score(f, s)),

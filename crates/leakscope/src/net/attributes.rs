@@ -12,7 +12,7 @@ use leakscope_net::{
     Data, Network, Real,
     leak::{Label, information_along},
 };
-use leakscope_report::net::{NetAttribute, ValueKind};
+use leakscope_report::net::NetAttribute;
 use leakscope_table::{Kind, OneHot, Role};
 
 /// What products in single precision may be off by, as a share: bounds give that way.
@@ -118,7 +118,7 @@ fn zero_sum(k: usize) -> Vec<f64> {
 /// One attribute of the table, or the label.
 struct Described {
     name: String,
-    kind: ValueKind,
+    kind: Kind,
     is_label: bool,
     columns: Vec<String>,
     /// Own units of one encoded unit.
@@ -140,7 +140,7 @@ fn described(coding: &Coding, label: bool, outputs: usize) -> Vec<Described> {
             let all_levels = !number && encoding.one_hot == OneHot::Full;
             Described {
                 name: a.name.clone(),
-                kind: if number { ValueKind::Number } else { ValueKind::Category },
+                kind: a.kind,
                 is_label: false,
                 columns: names[a.columns.clone()].to_vec(),
                 scale: a.scale,
@@ -155,7 +155,7 @@ fn described(coding: &Coding, label: bool, outputs: usize) -> Vec<Described> {
         let number = coding.is_regression();
         all.push(Described {
             name: target.name.clone(),
-            kind: if number { ValueKind::Number } else { ValueKind::Category },
+            kind: if number { Kind::Number } else { Kind::Category },
             is_label: true,
             columns: vec![target.name.clone()],
             scale: coding.scale,

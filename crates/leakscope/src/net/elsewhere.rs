@@ -16,8 +16,8 @@ use crate::{Failure, Result};
 use leakscope_core::claim::{Bound, Measured, Theorem};
 use leakscope_net::leak::{Eta, Probe, RecordLeak, Trace, half_width};
 use leakscope_report::net::{
-    AUDIT_SCHEMA, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Picture, Pictures, PlisOf, Record,
-    Release, Shown, TraceKind,
+    AUDIT_SCHEMA, DataFacts, Element, Histogram, NetAudit, NetworkFacts, Picture, Pictures, Record, Release,
+    Shown, Signal, TraceKind,
 };
 use serde::Deserialize;
 
@@ -64,7 +64,7 @@ pub struct Elsewhere {
     /// How traces were found.
     pub trace: TraceKind,
     /// Of which gradient PLIS is; absent where it was not asked for.
-    pub plis_of: Option<PlisOf>,
+    pub plis_of: Option<Signal>,
     /// Seed of probes and starting vectors.
     pub seed: u64,
     /// Values of one record that are secret.

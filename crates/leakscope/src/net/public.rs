@@ -10,7 +10,7 @@ use leakscope_core::error::numeral;
 use leakscope_net::{
     Data, Error, Network, Real,
     engine::evaluate,
-    perturb::{Perturbing, Variant},
+    perturb::{PerturbationKind, Perturbing},
     train::{Optimizer, Sampling, TrainConfig, Trainer},
 };
 use leakscope_report::net::Pretraining;
@@ -77,7 +77,7 @@ impl PerturbTraining {
         set.iter().find(|s| s.1).map(|s| s.0)
     }
 
-    fn check(&self, variant: Variant) -> Result<()> {
+    fn check(&self, variant: PerturbationKind) -> Result<()> {
         for (flag, value) in [("perturb_lambda", self.lambda), ("perturb_lr", self.lr)] {
             if let Some(v) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
                 return Err(Failure::number(flag, v, "expected a positive number"));
@@ -95,11 +95,14 @@ impl PerturbTraining {
         }
         let searched = Self { lambda: None, ..self.clone() };
         match (variant, searched.stray()) {
-            (Variant::Average, Some(flag)) => Err(Failure::option(
+            (PerturbationKind::Average, Some(flag)) => Err(Failure::option(
                 flag,
                 "the number of the average is found by search: leave it out, or take another ⟨perturb⟩",
             )),
-            (Variant::Average, None) | (Variant::Constant | Variant::Network | Variant::Thesis, _) => Ok(()),
+            (PerturbationKind::Average, None)
+            | (PerturbationKind::Constant | PerturbationKind::Network | PerturbationKind::Thesis, _) => {
+                Ok(())
+            }
         }
     }
 }

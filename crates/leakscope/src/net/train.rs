@@ -11,7 +11,7 @@ use super::table::{ENCODING, TableRequest};
 use super::{Precision, account, model};
 use crate::output::Folder;
 use crate::{Failure, Result};
-use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::Variant, preset::Preset};
+use leakscope_net::{Loss, NetSpec, Network, Real, leak::Label, perturb::PerturbationKind, preset::Preset};
 use leakscope_report::net::{Point, Training};
 use leakscope_table::Hooks;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub struct TrainRequest {
     /// Training on the public records before the run.
     pub public_training: PublicTraining,
     /// Adds to every gradient, before the clip, what the public records show to make it give less away.
-    pub perturb: Option<Variant>,
+    pub perturb: Option<PerturbationKind>,
     /// How that is learned.
     pub perturb_training: PerturbTraining,
     /// Whether the label is part of the secret.

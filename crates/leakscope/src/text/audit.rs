@@ -1,7 +1,7 @@
 //! What does one noisy step of fine-tuning tell about every text? Request in, [`TextAudit`] out.
 
 use super::exposure::exposures;
-use super::model::{described, language_model, part, tokenizer};
+use super::model::{described, language_model, tokenizer};
 use super::source::TextSource;
 use super::texts::{Fields, Tokens, check_vocabulary, lines, tokens};
 use crate::net::audit::{TraceRequest, tick};
@@ -13,7 +13,7 @@ use leakscope_core::num::{Distribution, Summary};
 use leakscope_net::leak::{Measure, Plis, Probe, RecordLeak, Signal, Spectral, Trace, by_position, measure};
 use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
 use leakscope_net::{Clip, Real};
-use leakscope_report::net::{PlisOf, Release, TraceKind};
+use leakscope_report::net::{Release, TraceKind};
 use leakscope_report::text_audit::{Record, SCHEMA, TextAudit, Texts};
 use leakscope_report::{PageKind, owners_document, text_audit_page};
 use leakscope_table::{Hooks, RecordsFormat, RecordsSchema, RecordsWriter};
@@ -173,7 +173,7 @@ fn run_in<T: Real>(
         created: crate::clock::now(),
         tables: vec![],
         model: described(&request.source.model, &model),
-        trained: part(request.source.layers),
+        trained: request.source.layers,
         rank: (request.source.layers == Trained::Adapters).then_some(request.source.rank as u64),
         trained_parameters: model.network().trained().iter().filter(|t| **t).count() as u64,
         files: request.source.texts.iter().map(|f| leakscope_table::display_name(f)).collect(),
@@ -183,10 +183,7 @@ fn run_in<T: Real>(
             Trace::Exact | Trace::Elements => TraceKind::Exact,
             Trace::Estimate { probes, .. } => TraceKind::Estimate { probes: probes as u64 },
         },
-        plis_of: match measures.signal {
-            Signal::Released => PlisOf::Released,
-            Signal::Raw => PlisOf::Raw,
-        },
+        plis_of: measures.signal,
         seed,
         precision: request.precision,
         spread: spread(&model)?,

@@ -1,7 +1,7 @@
 //! Can a secret be pulled out of a model that was fine-tuned on a text with it? Request in, [`Canary`] out.
 
 use super::candidates::{Candidates, candidates};
-use super::model::{described, language_model, part, tokenizer};
+use super::model::{described, language_model, tokenizer};
 use crate::net::Device;
 use crate::{Failure, Result};
 use leakscope_core::bound::{Prior, fano, testing};
@@ -269,7 +269,7 @@ impl Setting<'_> {
             |f: fn(f64, f64) -> f64, start: f64| norms.as_ref().map(|n| n.iter().copied().fold(start, f));
         let clip = self.request.clip;
         Ok(Variant {
-            trained: part(trained),
+            trained,
             parameters: parameters as u64,
             norm_min: over(f64::min, f64::INFINITY),
             norm_max: over(f64::max, 0.0),
@@ -304,7 +304,7 @@ impl Setting<'_> {
                 .wrapping_add((((variant as u64) << 32) + i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let rounds = Rounds { sigma, steps, trials: self.request.trials, seed };
             out.push(Point {
-                trained: part(trained),
+                trained,
                 steps,
                 sigma,
                 rdp: 2.0 * steps as f64 / (sigma * sigma),

@@ -1,9 +1,9 @@
 //! A model with its tokeniser, read once.
 
 use crate::{Failure, Result};
-use leakscope_net::text::{LanguageModel, Tokenizer, Trained, Tuned};
+use leakscope_net::text::{LanguageModel, Tokenizer, Tuned};
 use leakscope_net::{Backend, Real};
-use leakscope_report::text::{Model, Part};
+use leakscope_report::text::Model;
 use std::path::{Path, PathBuf};
 
 /// Reads the tokeniser: the one that was named, or that of the model's folder.
@@ -54,14 +54,5 @@ pub(crate) fn described<T: Real>(path: &Path, model: &LanguageModel<T>) -> Model
         vocabulary: model.vocabulary() as u64,
         context: model.context() as u64,
         width: model.width() as u64,
-    }
-}
-
-/// What is trained, as documents name it.
-pub(crate) fn part(trained: Trained) -> Part {
-    match trained {
-        Trained::All => Part::All,
-        Trained::Last => Part::Last,
-        Trained::Adapters => Part::Adapters,
     }
 }

@@ -3,7 +3,7 @@
 //! The run is that of [`crate::net`]: the same trainer, loop, checkpoints and page. What is this module's own are texts as
 //! records, users as what is drawn and clipped, and a model that is stored as it came.
 
-use super::model::{language_model, part, tokenizer};
+use super::model::{language_model, tokenizer};
 use super::source::TextSource;
 use super::stored::{Destination, UnlessEmpty};
 use super::texts::{Fields, Line, Long, Tokens, check_vocabulary, lines, tokens};
@@ -235,7 +235,7 @@ impl<T: Real> Training<T> {
         }
         let data = if cut || unit == Unit::User { data.grouped(units)? } else { data };
         let facts = TextTraining {
-            trained: part(request.source.layers),
+            trained: request.source.layers,
             rank: (request.source.layers == Trained::Adapters).then_some(request.source.rank as u64),
             unit,
             texts: lines.len() as u64,

@@ -24,6 +24,7 @@ pub use interval::half_width;
 pub(crate) use piece::dimension;
 
 pub use crate::data::Label;
+pub use leakscope_core::choice::Signal;
 
 use crate::{
     Clip, Data, Network, Real,
@@ -124,28 +125,6 @@ pub enum Plis {
     Elements,
     /// The norm over groups of input elements: a group number per element, counted from 0. See [`grid`].
     Superpixels(Vec<u32>),
-}
-
-/// The gradient whose signal-to-noise ratio PLIS is the derivative of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Signal {
-    /// The one that is released, clipped: `∇ₓ‖clip(g)‖²/s²`, as published
-    #[default]
-    Released,
-    /// The record's own before the clip: `∇ₓ‖g‖²/s²`
-    Raw,
-}
-
-impl Signal {
-    /// Its name in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Released => "released",
-            Self::Raw => "raw",
-        }
-    }
 }
 
 /// Groups of a regular grid of `size × size` pixels over an image, all channels of a pixel together.

@@ -30,30 +30,15 @@ use crate::{
     error::{Error, Result, check},
     leak::{Measure, Plis, Probe, Trace},
 };
+pub use leakscope_core::choice::PerturbationKind;
 use serde::{Deserialize, Serialize};
-
-/// What is added to gradients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Variant {
-    /// The average public gradient times one number
-    #[default]
-    Average,
-    /// A constant, learned directly
-    Constant,
-    /// A network of the record's values, standardised by constants
-    Network,
-    /// The network of the thesis: with a batch norm over single records it is a constant
-    Thesis,
-}
 
 /// How the perturbation is learned.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Perturbing {
     /// What is added.
-    pub variant: Variant,
+    pub variant: PerturbationKind,
     /// λ: what the relative size of the Jacobian weighs against the size of the perturbation; published: 1000.
     pub lambda: f64,
     /// What λ falls by after each step, to no less than a hundredth of it; published: 0, and 100 in the published code.
@@ -76,7 +61,7 @@ pub struct Perturbing {
 impl Default for Perturbing {
     fn default() -> Self {
         Self {
-            variant: Variant::Average,
+            variant: PerturbationKind::Average,
             lambda: 1e3,
             lambda_fall: 0.0,
             probes: 2,
@@ -249,13 +234,13 @@ impl<T: Real> Lesson<'_, T> {
     /// The perturbation of the step.
     pub(crate) fn learn(&self) -> Result<Learned<T>> {
         let learned = match self.how.variant {
-            Variant::Average => {
+            PerturbationKind::Average => {
                 let (c, report) = average::learn(self)?;
                 Learned { added: Added::Constant(c), report, state: Carried::Nothing }
             }
-            Variant::Constant => constant::learn(self)?,
-            Variant::Thesis => constant::learn_thesis(self)?,
-            Variant::Network => map::learn(self)?,
+            PerturbationKind::Constant => constant::learn(self)?,
+            PerturbationKind::Thesis => constant::learn_thesis(self)?,
+            PerturbationKind::Network => map::learn(self)?,
         };
         let r = &learned.report;
         let numbers = [r.scale, r.norm, r.cosine, r.spread, r.without, r.with];

@@ -7,7 +7,9 @@ mod perturbed;
 
 use perturbed::{D, K, data, gradient, network};
 
-use super::{Carried, Lesson, Map, Perturbing, Variant, constant, dot, map, map_gradient, map_measure};
+use super::{
+    Carried, Lesson, Map, PerturbationKind, Perturbing, constant, dot, map, map_gradient, map_measure,
+};
 use crate::{
     Clip, Data, LayerSpec as L, Loss, NetSpec, Network, Shape,
     engine::{Workers, clipped_gradient},
@@ -224,9 +226,9 @@ fn every_variant_lowers_what_public_records_give_away() {
         lesson.learn().unwrap().report
     };
     let objective = |r: &super::Perturbed| r.norm * r.norm + 50.0 * r.with;
-    let average = learned(Variant::Average, 1);
-    let constant = learned(Variant::Constant, 300);
-    let thesis = learned(Variant::Thesis, 60);
+    let average = learned(PerturbationKind::Average, 1);
+    let constant = learned(PerturbationKind::Constant, 300);
+    let thesis = learned(PerturbationKind::Thesis, 60);
     for (name, r) in [("average", &average), ("constant", &constant), ("thesis", &thesis)] {
         assert!(r.with < 0.9 * r.without && r.spread == 0.0, "{name}: {r:?}");
         assert!((r.without / average.without - 1.0).abs() < 1e-9, "{name}: {r:?}");
@@ -234,10 +236,10 @@ fn every_variant_lowers_what_public_records_give_away() {
     // a number times ḡ is one of the constants
     assert!(objective(&constant) <= 1.001 * objective(&average), "{constant:?} {average:?}");
     assert!((average.cosine.abs() - 1.0).abs() < 1e-12 && constant.cosine.abs() < 1.0);
-    let network = learned(Variant::Network, 12);
+    let network = learned(PerturbationKind::Network, 12);
     assert!(network.with < 0.9 * network.without && network.spread > 0.0, "{network:?}");
     // what standardises stays as it is, decay or not
-    let how = Perturbing { variant: Variant::Network, epochs: 3, ..Perturbing::default() };
+    let how = Perturbing { variant: PerturbationKind::Network, epochs: 3, ..Perturbing::default() };
     let lesson = lesson(&workers, &net, &public, Clip::Gelu { bound: 1.0 }, how);
     let state = lesson.learn().unwrap().state.values(&workers).unwrap();
     assert_eq!(state[..2], [1.0, 0.0], "γ and β of one channel");
@@ -250,7 +252,7 @@ fn the_thesis_goes_on_where_it_stopped() {
     let workers = Workers::of(&net);
     let learned = |epochs, fresh, before| {
         let how = Perturbing {
-            variant: Variant::Thesis,
+            variant: PerturbationKind::Thesis,
             lambda: 50.0,
             epochs,
             learning_rate: 0.02,
@@ -288,7 +290,7 @@ fn the_thesis_goes_on_where_it_stopped() {
 fn updates_that_wait_for_nothing_are_the_others() {
     let (net, public) = (network(), data(12, 6));
     let workers = Workers::of(&net);
-    let kinds = [Variant::Thesis, Variant::Constant];
+    let kinds = [PerturbationKind::Thesis, PerturbationKind::Constant];
     for (clip, variant) in CLIPS.into_iter().flat_map(|clip| kinds.map(|v| (clip, v))) {
         let how = Perturbing {
             variant,
@@ -318,7 +320,7 @@ fn a_gpu_learns_what_the_processor_does() {
         return;
     };
     let public = data(12, 6);
-    let kinds = [Variant::Thesis, Variant::Constant];
+    let kinds = [PerturbationKind::Thesis, PerturbationKind::Constant];
     for (clip, variant) in CLIPS.into_iter().flat_map(|clip| kinds.map(|v| (clip, v))) {
         let how = Perturbing {
             variant,
@@ -373,7 +375,7 @@ fn networks_of_sequences_are_refused() {
     let net = Network::<f64>::new(spec, 1).unwrap();
     let public = Data::new(Shape::Sequence([3, 2]), vec![0.5; 12], 2, vec![0.0; 12]).unwrap();
     let workers = Workers::of(&net);
-    let how = Perturbing { variant: Variant::Network, ..Perturbing::default() };
+    let how = Perturbing { variant: PerturbationKind::Network, ..Perturbing::default() };
     let e = lesson(&workers, &net, &public, Clip::Hard { bound: 1.0 }, how).learn().unwrap_err();
     assert!(e.to_string().contains("not sequences"), "{e}");
 }

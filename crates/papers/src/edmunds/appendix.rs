@@ -9,7 +9,7 @@ use super::run::records;
 use leakscope::Result;
 use leakscope_core::linalg::{matmul_transposed, symmetric_eigen};
 use leakscope_net::Data;
-use leakscope_net::perturb::{Perturbing, Variant};
+use leakscope_net::perturb::{PerturbationKind, Perturbing};
 use leakscope_report::format;
 use leakscope_report::reproduction::{AxisTitle, Claim, Content, Figure, Panel, PointSeries, Row};
 
@@ -148,7 +148,7 @@ fn family(
     figures: &mut Vec<Figure>,
 ) -> Result<Family> {
     let seed = context.seed + more;
-    let how = Perturbing { variant: Variant::Thesis, lambda, ..usual(context) };
+    let how = Perturbing { variant: PerturbationKind::Thesis, lambda, ..usual(context) };
     let ran = train(context, pool, (SIGMA, true, Some(how)), (STEPS, seed))?;
     let kept = trained(&start(pool.images.size(), seed), true);
     let data = records(&pool.images, pool.parts[0], pool.parts[1], 1)?;
@@ -227,8 +227,13 @@ fn overview((first, name): (u32, &str), family: &Family, ran: &Ran) -> [Figure; 
 /// Figure A.29: the first step of a network that reads the image, without batch norm.
 fn without_batch_norm(context: &Context<'_>, pool: &Pool, findings: &mut Findings) -> Result<()> {
     let epochs = if context.full { 1000 } else { usual(context).epochs };
-    let how =
-        Perturbing { variant: Variant::Network, epochs, weight_decay: 0.2, fresh: true, ..usual(context) };
+    let how = Perturbing {
+        variant: PerturbationKind::Network,
+        epochs,
+        weight_decay: 0.2,
+        fresh: true,
+        ..usual(context)
+    };
     let ran = train(context, pool, (SIGMA, true, Some(how)), (1, context.seed))?;
     let (Some(step), Some(behind)) = (ran.steps.first(), ran.path.first()) else { return Ok(()) };
     let kept = trained(&start(pool.images.size(), context.seed), true);

@@ -10,7 +10,7 @@ use leakscope::Result;
 use leakscope_net::attack::informed::{
     Examples, Learning, Linear, Rest, Training, by_label, by_network, by_ridge, train_many,
 };
-use leakscope_net::perturb::{Perturbing, Variant};
+use leakscope_net::perturb::{PerturbationKind, Perturbing};
 use leakscope_net::quality::mse;
 use leakscope_net::{Clip, Data, Loss};
 use leakscope_report::format;
@@ -48,7 +48,7 @@ pub(crate) fn table_3_5(context: &Context<'_>) -> Result<Findings> {
     let theta = start(d, context.seed);
     let known_records = rest(&records(&pool.images, public, known, 1)?);
     let all = rest(&records(&pool.images, public + known, learn + targets, 1)?);
-    let how = Perturbing { variant: Variant::Thesis, ..usual(context) };
+    let how = Perturbing { variant: PerturbationKind::Thesis, ..usual(context) };
     // what is added must not depend on the attacked models: learned along a run over the known records
     let added = train(context, &pool, (SIGMA, true, Some(how)), (5, context.seed))?.added;
     let attack = if context.full { 100 } else { 12 };

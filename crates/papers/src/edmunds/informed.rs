@@ -11,7 +11,7 @@ use super::tables::Printed;
 use super::thousands::Thousands;
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
-use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
+use leakscope_net::perturb::{PerturbationKind, Perturbed, Perturbing};
 use leakscope_net::preset::Preset;
 use leakscope_net::random::{Generator, Purpose};
 use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
@@ -208,17 +208,19 @@ pub(crate) fn table_3_4(context: &Context<'_>) -> Result<Findings> {
         (
             "FIM, as in the thesis",
             true,
-            of(Variant::Thesis),
+            of(PerturbationKind::Thesis),
             Some([(0.9975, 0.0008), (2.3875, 0.0286), (0.5713, 0.0217), (0.5339, 0.0392)]),
         ),
-        ("FIM, constant", true, of(Variant::Constant), None),
-        ("FIM, average", true, of(Variant::Average), None),
+        ("FIM, constant", true, of(PerturbationKind::Constant), None),
+        ("FIM, average", true, of(PerturbationKind::Average), None),
     ];
     for (name, half, how, paper) in methods {
         let count = match how.map(|h| h.variant) {
             None => runs(context)[0],
-            Some(Variant::Thesis) => runs(context)[1],
-            Some(Variant::Average | Variant::Constant | Variant::Network) => runs(context)[2],
+            Some(PerturbationKind::Thesis) => runs(context)[1],
+            Some(PerturbationKind::Average | PerturbationKind::Constant | PerturbationKind::Network) => {
+                runs(context)[2]
+            }
         };
         let ran = several(context, &pool, ((SIGMA, half, how), count), 5)?;
         let Some(Several { accuracies, leaked, first }) = ran else { continue };
@@ -279,12 +281,12 @@ pub(crate) fn table_a_1(context: &Context<'_>) -> Result<Findings> {
     for (name, (variant, count), paper) in [
         (
             "batch norm (a constant)",
-            (Variant::Thesis, many),
+            (PerturbationKind::Thesis, many),
             [(0.9685, 0.0008), (0.6216, 0.0223), (0.4406, 0.0058), (0.4433, 0.0072)],
         ),
         (
             "static standardisation (a network)",
-            (Variant::Network, few),
+            (PerturbationKind::Network, few),
             [(0.9614, 0.0238), (3.2741, 1.9908), (0.4239, 0.0124), (0.4086, 0.0285)],
         ),
     ] {
@@ -331,9 +333,9 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
     let mut findings = Findings { method: setup(context, &pool), ..Findings::default() };
     let mut series = vec![];
     for (name, variant) in [
-        ("as in the thesis", Variant::Thesis),
-        ("constant", Variant::Constant),
-        ("average", Variant::Average),
+        ("as in the thesis", PerturbationKind::Thesis),
+        ("constant", PerturbationKind::Constant),
+        ("average", PerturbationKind::Average),
     ] {
         let how = Perturbing { variant, ..usual(context) };
         let ran = train(context, &pool, (SIGMA, true, Some(how)), (5, context.seed))?;
@@ -342,7 +344,7 @@ pub(crate) fn fig_3_4(context: &Context<'_>) -> Result<Findings> {
         if let Some(first) = ran.steps.first() {
             let quantity = format!("{name}: cosine with the average public gradient, first step");
             findings.rows.push(Row::ours(quantity, first.cosine));
-            if variant == Variant::Thesis {
+            if variant == PerturbationKind::Thesis {
                 findings.claims.push(Claim::new(
                     "“The high cosine similarity implies that FIM is learning the average gradient of the public data”: it is \
                      above 0.9 in the first step.",

@@ -7,7 +7,7 @@ use super::super::mueller::failure_of;
 use super::leaked::{Leaked, mean_and_deviation};
 use leakscope::Result;
 use leakscope_net::engine::evaluate;
-use leakscope_net::perturb::{Perturbed, Perturbing, Variant};
+use leakscope_net::perturb::{PerturbationKind, Perturbed, Perturbing};
 use leakscope_net::poisson::published_factor;
 use leakscope_net::train::{Optimizer, Privacy, Randomness, Sampling, Tracking, TrainConfig, Trainer};
 use leakscope_net::{Clip, Data, NetSpec, Network, Shape};
@@ -141,11 +141,11 @@ impl Effort {
         }
     }
 
-    pub(super) fn perturbing(self, variant: Variant, recipe: &Recipe) -> Perturbing {
+    pub(super) fn perturbing(self, variant: PerturbationKind, recipe: &Recipe) -> Perturbing {
         let (learning_rate, weight_decay) = recipe.learned;
         let epochs = match variant {
-            Variant::Network => self.epochs.min(FEW.1),
-            Variant::Average | Variant::Constant | Variant::Thesis => self.epochs,
+            PerturbationKind::Network => self.epochs.min(FEW.1),
+            PerturbationKind::Average | PerturbationKind::Constant | PerturbationKind::Thesis => self.epochs,
         };
         Perturbing { variant, epochs, learning_rate, weight_decay, ..Perturbing::default() }
     }
@@ -276,9 +276,9 @@ pub(super) fn run(
     let mut trainer = Trainer::new(net, &split.private, config).map_err(failure_of)?;
     if let Method::Perturbed(how) = method {
         let lesson = match how.variant {
-            Variant::Thesis => &split.lesson,
-            Variant::Average | Variant::Constant => &split.part,
-            Variant::Network => &split.few,
+            PerturbationKind::Thesis => &split.lesson,
+            PerturbationKind::Average | PerturbationKind::Constant => &split.part,
+            PerturbationKind::Network => &split.few,
         };
         trainer.perturb(how, lesson).map_err(failure_of)?;
     }

@@ -6,7 +6,7 @@ use super::epsilon;
 use super::run::{BATCH, Effort, Method, Outcome, Split, accuracy, pretrained, run, split};
 use super::tables::TABLE_3_1 as RECIPE;
 use leakscope::Result;
-use leakscope_net::perturb::{Perturbing, Variant};
+use leakscope_net::perturb::{PerturbationKind, Perturbing};
 use leakscope_net::preset::Preset;
 use leakscope_net::{Network, Shape};
 use leakscope_report::format;
@@ -72,8 +72,11 @@ pub(crate) fn fig_3_1(context: &Context<'_>) -> Result<Findings> {
         };
         let (split, start) = started(context, share, effort)?;
         pretrained_accuracy = accuracy(&start, &split.test)?;
-        let methods =
-            [Method::Private, Method::Pruned, Method::Perturbed(effort.perturbing(Variant::Thesis, &RECIPE))];
+        let methods = [
+            Method::Private,
+            Method::Pruned,
+            Method::Perturbed(effort.perturbing(PerturbationKind::Thesis, &RECIPE)),
+        ];
         for ((name, points), method) in series.iter_mut().zip(methods) {
             let made = run(context, &start, &split, &RECIPE, (method, context.seed))?;
             let row = format!("{} public, {name}: ", format::share(share));
@@ -113,7 +116,9 @@ pub(crate) fn fig_3_2(context: &Context<'_>) -> Result<Findings> {
     let mut findings = Findings { method: vec![effort.description(context)], ..Findings::default() };
     let (split, start) = started(context, 0.5, effort)?;
     let mut series = vec![];
-    for (name, variant) in [("as in the thesis", Variant::Thesis), ("average", Variant::Average)] {
+    for (name, variant) in
+        [("as in the thesis", PerturbationKind::Thesis), ("average", PerturbationKind::Average)]
+    {
         let mut points: Vec<[f64; 3]> = vec![];
         for lambda in LAMBDAS {
             let how = Perturbing { lambda, ..effort.perturbing(variant, &RECIPE) };

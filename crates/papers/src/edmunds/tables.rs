@@ -6,7 +6,7 @@ use super::epsilon;
 use super::leaked::{COLUMNS, Leaked, compared, reading};
 use super::run::{BATCH, Effort, Method, Outcome, Recipe, Split, accuracy, pretrained, run, split};
 use leakscope::Result;
-use leakscope_net::perturb::Variant;
+use leakscope_net::perturb::PerturbationKind;
 use leakscope_net::preset::Preset;
 use leakscope_net::{Backend, LayerSpec, NetSpec, Network, Shape};
 use leakscope_report::format;
@@ -34,11 +34,11 @@ struct Published {
 }
 
 /// Variants of the perturbation that are run, with their names.
-const VARIANTS: [(&str, Variant); 4] = [
-    ("FIM, as in the thesis", Variant::Thesis),
-    ("FIM, constant", Variant::Constant),
-    ("FIM, average", Variant::Average),
-    ("FIM, network", Variant::Network),
+const VARIANTS: [(&str, PerturbationKind); 4] = [
+    ("FIM, as in the thesis", PerturbationKind::Thesis),
+    ("FIM, constant", PerturbationKind::Constant),
+    ("FIM, average", PerturbationKind::Average),
+    ("FIM, network", PerturbationKind::Network),
 ];
 
 pub(super) const TABLE_3_1: Recipe =
@@ -182,13 +182,13 @@ fn table(
         true => "",
         false => "Learned on a part of the public records.",
     };
-    for (name, variant) in VARIANTS.into_iter().filter(|(_, v)| mapped || *v != Variant::Network) {
+    for (name, variant) in VARIANTS.into_iter().filter(|(_, v)| mapped || *v != PerturbationKind::Network) {
         let how = effort.perturbing(variant, recipe);
-        let runs = if variant == Variant::Thesis { effort.runs[1] } else { effort.runs[2] };
+        let runs = if variant == PerturbationKind::Thesis { effort.runs[1] } else { effort.runs[2] };
         let made = started.outcome(Method::Perturbed(how), runs)?;
         match variant {
-            Variant::Thesis => findings.rows.extend(beside(name, &made, published.perturbed, part)),
-            Variant::Average | Variant::Constant | Variant::Network => {
+            PerturbationKind::Thesis => findings.rows.extend(beside(name, &made, published.perturbed, part)),
+            PerturbationKind::Average | PerturbationKind::Constant | PerturbationKind::Network => {
                 findings.rows.extend(alone(name, &made))
             }
         }

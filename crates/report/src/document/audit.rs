@@ -1,8 +1,6 @@
 //! The audit as plain data: what `audit.json` holds and the page is drawn from. The schema is versioned.
 
-use super::choice::{
-    ColumnKind, Metric, OneHot, Roles, Scaling, ScalingMode, SeriesBy, Statistic, ValueKind,
-};
+use super::choice::{ColumnKind, Kind, Metric, OneHot, Roles, Scale, ScalingMode, SeriesBy, Statistic};
 use super::judged::Judged;
 use super::noise::{Inference, Noise};
 use super::tell::Tell;
@@ -146,7 +144,7 @@ pub struct Data {
     /// Every column of the files with the role it was given.
     pub columns: Vec<Column>,
     /// How numbers were scaled.
-    pub scale: Scaling,
+    pub scale: Scale,
     /// Which columns a category became.
     pub one_hot: OneHot,
     /// Principal components kept.
@@ -383,7 +381,7 @@ pub struct Attribute {
     /// The caller's column name.
     pub name: String,
     /// What its values are.
-    pub kind: ValueKind,
+    pub kind: Kind,
     /// Unit of a number, where the caller gave one.
     pub unit: Option<String>,
     /// Encoded columns it became.

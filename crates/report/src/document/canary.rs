@@ -1,7 +1,7 @@
 //! What `leakscope text canary` found, as plain data: a secret at the end of one text, and who can pull it out of a model that
 //! was fine-tuned on that text.
 
-use super::text::{Model, Part};
+use super::text::{Model, Trained};
 use crate::figure::{Axis, Figure, Series};
 use leakscope_core::claim::{Bound, Observed, Theorem};
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub struct Secret {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
     /// What is trained.
-    pub trained: Part,
+    pub trained: Trained,
     /// Parameters that are trained.
     pub parameters: u64,
     /// Smallest norm of a candidate's gradient; absent with the others where they were too many to compute.
@@ -112,7 +112,7 @@ pub struct Variant {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// What is trained.
-    pub trained: Part,
+    pub trained: Trained,
     /// T, steps.
     pub steps: u64,
     /// Noise multiplier σ.
@@ -203,7 +203,7 @@ const CURVES: usize = 3;
 /// Advantage against 2T/σ², for each part that is trained: bounds with the published attack, and the optimal attack under
 /// the closest bound.
 pub fn figures(points: &[Point]) -> Vec<Figure> {
-    let (mut parts, mut steps): (Vec<Part>, Vec<u64>) = (vec![], vec![]);
+    let (mut parts, mut steps): (Vec<Trained>, Vec<u64>) = (vec![], vec![]);
     for p in points {
         if !parts.contains(&p.trained) {
             parts.push(p.trained);
@@ -213,12 +213,12 @@ pub fn figures(points: &[Point]) -> Vec<Figure> {
         }
     }
     steps.truncate(CURVES);
-    let both = |part: Part| [published(points, part, &steps), closest(points, part, &steps)];
+    let both = |part: Trained| [published(points, part, &steps), closest(points, part, &steps)];
     parts.into_iter().flat_map(both).filter(|f| !f.series.is_empty()).collect()
 }
 
 /// The points of a part, with some number of steps or with any, by 2T/σ².
-fn of(points: &[Point], part: Part, steps: Option<u64>) -> Vec<&Point> {
+fn of(points: &[Point], part: Trained, steps: Option<u64>) -> Vec<&Point> {
     let mut some: Vec<&Point> =
         points.iter().filter(|p| p.trained == part && steps.is_none_or(|t| p.steps == t)).collect();
     some.sort_by(|a, b| a.rdp.total_cmp(&b.rdp));
@@ -252,16 +252,16 @@ fn figure(id: String, title: String, caption: &str, mut series: Vec<Series>) -> 
     }
 }
 
-fn trained(part: Part) -> &'static str {
+fn trained(part: Trained) -> &'static str {
     match part {
-        Part::All => "all layers",
-        Part::Last => "last layer",
-        Part::Adapters => "adapters",
+        Trained::All => "all layers",
+        Trained::Last => "last layer",
+        Trained::Adapters => "adapters",
     }
 }
 
 /// Figure 5 of the paper.
-fn published(points: &[Point], part: Part, steps: &[u64]) -> Figure {
+fn published(points: &[Point], part: Trained, steps: &[u64]) -> Figure {
     let any = of(points, part, None);
     let mut series = vec![
         limits("Fano with Rényi DP, as published", &any, LimitKind::FanoRdp),
@@ -278,7 +278,7 @@ fn published(points: &[Point], part: Part, steps: &[u64]) -> Figure {
 }
 
 /// The best that anybody can do, and what no one can do.
-fn closest(points: &[Point], part: Part, steps: &[u64]) -> Figure {
+fn closest(points: &[Point], part: Trained, steps: &[u64]) -> Figure {
     let mut series = vec![];
     for &t in steps {
         let some = of(points, part, Some(t));

@@ -1,5 +1,6 @@
 //! Choices that documents record, each with its name in the JSON. Those that core makes are core's own types.
 
+pub use leakscope_core::choice::{Kind, OneHot, Scale, Signal};
 use leakscope_core::glm;
 use serde::{Deserialize, Serialize};
 
@@ -22,26 +23,6 @@ impl Colour {
             Self::Green => "green",
             Self::Amber => "amber",
             Self::Red => "red",
-        }
-    }
-}
-
-/// What the values of an attribute are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ValueKind {
-    /// Numbers.
-    Number,
-    /// One of several levels.
-    Category,
-}
-
-impl ValueKind {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Number => "number",
-            Self::Category => "category",
         }
     }
 }
@@ -137,32 +118,6 @@ impl TryFrom<String> for Roles {
     }
 }
 
-/// How numbers were scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scaling {
-    /// To mean 0 and standard deviation 1.
-    Standard,
-    /// Into the unit ball.
-    UnitBall,
-    /// By bounds that were given.
-    Bounds,
-    /// Not at all.
-    None,
-}
-
-impl Scaling {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::UnitBall => "unit-ball",
-            Self::Bounds => "bounds",
-            Self::None => "none",
-        }
-    }
-}
-
 /// Whether leakage counts that columns are scaled by their own data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -173,29 +128,6 @@ pub enum ScalingMode {
     Counted,
     /// Means and spreads are taken as public.
     Given,
-}
-
-/// Which columns a category became.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OneHot {
-    /// One for every level but the last.
-    DropLast,
-    /// One for every level but the first.
-    DropFirst,
-    /// One for every level.
-    Full,
-}
-
-impl OneHot {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DropLast => "drop-last",
-            Self::DropFirst => "drop-first",
-            Self::Full => "full",
-        }
-    }
 }
 
 /// What the series of a histogram are.
@@ -289,16 +221,6 @@ pub enum Stopped {
     Vanished,
     /// The reweighted model has no fit.
     NoFit,
-}
-
-/// Of which gradient PLIS is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlisOf {
-    /// The one that is released, clipped where there is a clip.
-    Released,
-    /// The record's own, before the clip.
-    Raw,
 }
 
 /// How a gradient is clipped.

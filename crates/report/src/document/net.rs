@@ -1,6 +1,6 @@
 //! What `leakscope net audit` found, as plain data: `audit.json` of a network.
 
-use super::choice::{ClipKind, Measure, PlisOf, ValueKind};
+use super::choice::{ClipKind, Kind, Measure, Signal};
 use super::training::Training;
 use leakscope_core::claim::{Bound, Measured};
 use leakscope_core::dp::Interval;
@@ -53,7 +53,7 @@ pub struct NetAudit {
     pub plis: Option<Summary>,
     /// Of which gradient PLIS is, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plis_of: Option<PlisOf>,
+    pub plis_of: Option<Signal>,
     /// For the most exposed record: least mean squared error per value of an unbiased estimate. Only where traces are
     /// exact; an estimate is no bound.
     pub min_mse: Option<Bound>,
@@ -103,7 +103,7 @@ pub struct NetAttribute {
     /// The caller's column name.
     pub name: String,
     /// What its values are.
-    pub kind: ValueKind,
+    pub kind: Kind,
     /// Whether it is the label, which is part of the secret then.
     pub is_label: bool,
     /// Unit of a number, where somebody gave one.

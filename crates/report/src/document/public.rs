@@ -1,6 +1,7 @@
 //! What a training run took from public records, as plain data: a part of `training.json`.
 
 use super::choice::Optimizer;
+pub use leakscope_core::choice::PerturbationKind;
 use serde::{Deserialize, Serialize};
 
 /// What a run took from public records. None of it costs a private record anything, and nothing is promised to the public
@@ -39,32 +40,6 @@ pub struct Perturbation {
     pub without: f64,
     /// The same with it.
     pub with: f64,
-}
-
-/// What a perturbation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PerturbationKind {
-    /// The average public gradient times one learned number.
-    Average,
-    /// A constant, learned directly.
-    Constant,
-    /// A network of the record's values, standardised by constants.
-    Network,
-    /// The network of the thesis, a constant.
-    Thesis,
-}
-
-impl PerturbationKind {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Average => "average",
-            Self::Constant => "constant",
-            Self::Network => "network",
-            Self::Thesis => "thesis",
-        }
-    }
 }
 
 /// Training on public records before the run.

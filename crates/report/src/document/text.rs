@@ -1,5 +1,6 @@
 //! What documents about language models share.
 
+pub use leakscope_core::choice::Trained;
 use serde::{Deserialize, Serialize};
 
 /// A language model.
@@ -15,29 +16,6 @@ pub struct Model {
     pub context: u64,
     /// Values that a token is embedded as.
     pub width: u64,
-}
-
-/// Which part of a model is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// All parameters.
-    All,
-    /// Those of the output layer.
-    Last,
-    /// Those of low-rank adapters beside the dense layers.
-    Adapters,
-}
-
-impl Part {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Last => "last",
-            Self::Adapters => "adapters",
-        }
-    }
 }
 
 /// What is drawn and clipped as one, so that a promise is to it as a whole.
@@ -64,7 +42,7 @@ impl Unit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TextTraining {
     /// What was trained.
-    pub trained: Part,
+    pub trained: Trained,
     /// Rank of adapters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u64>,

@@ -2,9 +2,9 @@
 //!
 //! The texts themselves are no part of it: [`Texts`] is given to the page alone.
 
-use super::choice::{PlisOf, Precision};
+use super::choice::{Precision, Signal};
 use super::net::{Release, TraceKind};
-use super::text::{Model, Part};
+use super::text::{Model, Trained};
 use leakscope_core::num::Summary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct TextAudit {
     /// The model.
     pub model: Model,
     /// What of it is trained.
-    pub trained: Part,
+    pub trained: Trained,
     /// Rank of adapters, where these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u64>,
@@ -39,7 +39,7 @@ pub struct TextAudit {
     /// How the traces were found.
     pub trace: TraceKind,
     /// Of which gradient PLIS is.
-    pub plis_of: PlisOf,
+    pub plis_of: Signal,
     /// Seed of probes and starting vectors.
     pub seed: u64,
     /// Numbers that the model computed with.

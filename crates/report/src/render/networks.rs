@@ -1,6 +1,6 @@
 //! What the numbers of a network mean, in words that page and terminal share.
 
-use crate::document::choice::{PlisOf, ValueKind};
+use crate::document::choice::{Kind, Signal};
 use crate::document::net::{NetAttribute, NetAudit, Record};
 use crate::document::public::{Perturbation, PerturbationKind, Pretraining};
 use crate::format;
@@ -9,10 +9,10 @@ use leakscope_core::dp::Interval;
 use leakscope_core::num::Summary;
 
 /// Of which gradient PLIS is.
-pub(crate) fn plis_of(of: Option<PlisOf>) -> &'static str {
+pub(crate) fn plis_of(of: Option<Signal>) -> &'static str {
     match of {
-        Some(PlisOf::Released) => "as it is released (clipped where there is a clip)",
-        Some(PlisOf::Raw) | None => "before clipping",
+        Some(Signal::Released) => "as it is released (clipped where there is a clip)",
+        Some(Signal::Raw) | None => "before clipping",
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn attribute_meaning(a: &NetAttribute) -> String {
     }
     let unit = a.unit.as_ref().map(|u| format!(" {u}")).unwrap_or_default();
     let error = format!("±{}{unit}", format::bound(&a.min_sd));
-    if a.kind == ValueKind::Category {
+    if a.kind == Kind::Category {
         return format!(
             "From one step, an estimate, right on average, of which {} a record has is off by at least {error} for the most \
              exposed record, on a scale where 0 is no and 1 is yes (a coin toss: ±0.5).",

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::document::audit::{Attribute, Audit, Duplicates, Label, Limit, SigmaSource};
 use crate::document::bound::SecretBounds;
-use crate::document::choice::{Metric, ValueKind};
+use crate::document::choice::{Kind, Metric};
 use crate::document::noise::Source;
 use crate::document::tell::{Tell, ValuePair};
 use crate::format;
@@ -34,8 +34,8 @@ pub(crate) fn exposures(audit: &Audit) -> Vec<Exposure<'_>> {
         .filter_map(|attribute| {
             let distance = match attribute.kind {
                 // From no to yes.
-                ValueKind::Category => 1.0,
-                ValueKind::Number => TYPICAL * words::spread(attribute)?,
+                Kind::Category => 1.0,
+                Kind::Number => TYPICAL * words::spread(attribute)?,
             };
             let distance = in_noise(distance, attribute.min_sd.value);
             Some(Exposure { attribute, told: normal_cdf(0.5 * distance), distance })

@@ -2,7 +2,7 @@
 
 use super::median_distance;
 use crate::document::audit::Audit;
-use crate::document::choice::{ColumnRole, Metric, OneHot, Roles, Scaling};
+use crate::document::choice::{ColumnRole, Metric, OneHot, Roles, Scale};
 use crate::document::tell::ValuePair;
 use crate::format::quoted;
 use crate::verdict::{
@@ -302,10 +302,10 @@ pub(super) fn release_command(audit: &Audit) -> String {
         option("positive", high);
     }
     match d.scale {
-        Scaling::Standard => {}
-        Scaling::UnitBall => option("scale", "unit-ball"),
-        Scaling::Bounds => option("scale", "bounds"),
-        Scaling::None => option("scale", "none"),
+        Scale::Standard => {}
+        Scale::UnitBall => option("scale", "unit-ball"),
+        Scale::Bounds => option("scale", "bounds"),
+        Scale::None => option("scale", "none"),
     }
     match d.one_hot {
         OneHot::DropLast => {}

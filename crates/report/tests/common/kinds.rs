@@ -283,7 +283,7 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
     use leakscope_report::canary::{
         Canary, Guesser, Limit, LimitKind, Played, Point, PriorKind, SCHEMA, Secret, Source, Variant, figures,
     };
-    use leakscope_report::text::{Model, Part};
+    use leakscope_report::text::{Model, Trained};
     let p = 0.002;
     let advantage = |s: f64| (s - p) / (1.0 - p);
     let limit = |kind: LimitKind, s: f64| Limit {
@@ -296,7 +296,7 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
             Observed { value: s, ci_low: 0.5 * s, ci_high: (1.5 * s).min(1.0), trials: 1000, seed: 1 };
         Played { attack, advantage: success.rescaled(p, 1.0 - p), success }
     };
-    let point = |trained: Part, steps: u64, sigma: f64, s: f64| Point {
+    let point = |trained: Trained, steps: u64, sigma: f64, s: f64| Point {
         trained,
         steps,
         sigma,
@@ -308,7 +308,7 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
         ],
         attacks: vec![played(Guesser::Difference, 0.4 * s), played(Guesser::Optimal, 0.9 * s)],
     };
-    let points: Vec<Point> = [Part::Last, Part::All]
+    let points: Vec<Point> = [Trained::Last, Trained::All]
         .into_iter()
         .flat_map(|part| {
             [1, 5].map(|t| {
@@ -345,7 +345,7 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
         learning_rate: 0.1,
         trials: 1_000,
         seed: 1,
-        variants: vec![variant(Part::Last), variant(Part::All)],
+        variants: vec![variant(Trained::Last), variant(Trained::All)],
         figures: figures(&points),
         points,
         warnings: vec![HOSTILE.into()],
@@ -356,8 +356,8 @@ pub(crate) fn canary(success: f64) -> leakscope_report::Canary {
 /// An audit of texts whose most exposed one has this dFIL.
 pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report::text_audit::Texts) {
     use leakscope_core::num::{Distribution, Summary};
-    use leakscope_report::net::{ClipKind, PlisOf, Release, TraceKind};
-    use leakscope_report::text::{Model, Part};
+    use leakscope_report::net::{ClipKind, Release, Signal, TraceKind};
+    use leakscope_report::text::{Model, Trained};
     use leakscope_report::text_audit::{Exposure, Record, SCHEMA, TextAudit};
     let summary = |values: &[f64]| -> Summary {
         let mut all = Distribution::default();
@@ -383,13 +383,13 @@ pub(crate) fn texts(dfil: f64) -> (leakscope_report::TextAudit, leakscope_report
         created: "2026-01-01T00:00:00Z".into(),
         tables: vec!["records.parquet".into()],
         model: Model { name: HOSTILE.into(), parameters: 260_032, vocabulary: 512, context: 512, width: 64 },
-        trained: Part::Adapters,
+        trained: Trained::Adapters,
         rank: Some(8),
         trained_parameters: 4_096,
         files: vec![HOSTILE.into()],
         release: Release { clip_kind: ClipKind::Hard, clip: Some(1.0), sigma: 2.0, noise: 2.0, chosen: true },
         trace: TraceKind::Estimate { probes: 10 },
-        plis_of: PlisOf::Raw,
+        plis_of: Signal::Raw,
         seed: 1,
         precision: leakscope_report::net::Precision::F32,
         spread: 0.02,

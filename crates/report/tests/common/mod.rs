@@ -11,7 +11,7 @@ use leakscope_core::glm::ModelKind;
 use leakscope_core::num::Distribution;
 use leakscope_report::audit::*;
 use leakscope_report::choice::{
-    ColumnKind, ColumnRole, Metric, OneHot, Roles, Scaling, SeriesBy, Statistic, ValueKind,
+    ColumnKind, ColumnRole, Kind, Metric, OneHot, Roles, Scale, SeriesBy, Statistic,
 };
 use leakscope_report::noise::Source;
 use leakscope_report::tell::{Tell, ValuePair};
@@ -34,7 +34,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
     let min_sd = sd / eta[1];
     Attribute {
         name: name.into(),
-        kind: ValueKind::Number,
+        kind: Kind::Number,
         unit: Some(unit.into()),
         columns: vec![name.into()],
         eta_mean: eta[0],
@@ -53,7 +53,7 @@ fn number(name: &str, unit: &str, eta: [f64; 3], sd: f64) -> Attribute {
 fn category(name: &str, levels: &[&str], eta: [f64; 3]) -> Attribute {
     Attribute {
         name: name.into(),
-        kind: ValueKind::Category,
+        kind: Kind::Category,
         unit: None,
         columns: levels.iter().map(|l| format!("{name}={l}")).collect(),
         eta_mean: eta[0],
@@ -233,7 +233,7 @@ pub(crate) fn clinic(n: usize, groups: usize) -> Audit {
                 column("race", ColumnKind::Category, ColumnRole::Group, Some(groups)),
                 column("dose", ColumnKind::Number, ColumnRole::Target, None),
             ],
-            scale: Scaling::Standard,
+            scale: Scale::Standard,
             one_hot: OneHot::DropLast,
             pca: None,
         },
@@ -400,8 +400,8 @@ pub(crate) fn situations() -> Vec<(&'static str, Audit)> {
         ),
         ("one attribute", with(&|a| a.attributes.truncate(1))),
         ("no attributes", with(&|a| a.attributes.clear())),
-        ("categories only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Category))),
-        ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == ValueKind::Number))),
+        ("categories only", with(&|a| a.attributes.retain(|x| x.kind == Kind::Category))),
+        ("numbers only", with(&|a| a.attributes.retain(|x| x.kind == Kind::Number))),
         ("no utility", with(&|a| a.utility = None)),
         ("noise with a shape", with(&|a| noise::shaped(a, Source::Records))),
         (

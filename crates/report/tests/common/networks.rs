@@ -159,7 +159,7 @@ pub(crate) fn record(number: u64) -> Record {
 pub(crate) fn attribute() -> NetAttribute {
     NetAttribute {
         name: HOSTILE.into(),
-        kind: ValueKind::Number,
+        kind: Kind::Number,
         is_label: false,
         unit: Some(HOSTILE.into()),
         columns: vec![HOSTILE.into()],
@@ -196,7 +196,7 @@ pub(crate) fn audit() -> NetAudit {
         eta: Some(spread(1.5)),
         jacobian_sensitivity: Some(spread(3.0)),
         plis: Some(spread(0.7)),
-        plis_of: Some(PlisOf::Released),
+        plis_of: Some(Signal::Released),
         typical_error: Some(Measured::exact(0.4)),
         min_mse: Some(Bound::at_least(3.999_9, Theorem::CramerRaoGradient)),
         dfil_histogram: histogram.clone(),

@@ -9,7 +9,7 @@ use leakscope::net::train::{Sampling, TrainRequest, run as train};
 use leakscope::{Failure, Result};
 use leakscope_net::Loss;
 use leakscope_net::leak::Label;
-use leakscope_net::perturb::Variant;
+use leakscope_net::perturb::PerturbationKind;
 use leakscope_table::TextEncoding;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,7 +95,7 @@ pub(crate) struct Args {
     /// Add to every gradient, before the clip, what the --public records show to make it give less away; learned again before
     /// each step
     #[arg(long, value_enum, value_name = "HOW")]
-    perturb: Option<Variant>,
+    perturb: Option<PerturbationKind>,
     /// λ of --perturb: what the leak of a gradient weighs against the size of the perturbation [default: 1000]
     #[arg(long, value_name = "LAMBDA", allow_negative_numbers = true)]
     perturb_lambda: Option<f64>,

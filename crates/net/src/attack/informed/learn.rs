@@ -8,19 +8,6 @@ use crate::{
     train::{Optimizer, Randomness, Sampling, TrainConfig, Trainer},
 };
 use leakscope_core::linalg::{Cholesky, matmul, matmul_transposed};
-use serde::{Deserialize, Serialize};
-
-/// Who reconstructs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attacker {
-    /// The mean record of the label: what is known without parameters ("perfect privacy").
-    Labels,
-    /// Ridge regression by class.
-    Ridge,
-    /// A network of 512 and 256 units, as in the thesis.
-    Network,
-}
 
 /// Models and their last records.
 #[derive(Debug, Clone, PartialEq)]

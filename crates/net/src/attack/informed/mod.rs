@@ -19,7 +19,7 @@ mod training;
 
 pub use dense::Dense;
 pub use exact::last_record;
-pub use learn::{Attacker, Examples, Learning, Standard, by_label, by_network, by_ridge};
+pub use learn::{Examples, Learning, Standard, by_label, by_network, by_ridge};
 pub use many::{Linear, train_many};
 pub use project::projected;
 pub use training::{Rest, Training};

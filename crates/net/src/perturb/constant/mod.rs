@@ -229,7 +229,7 @@ fn parts<T: Real>(
 /// [`learn_thesis`], or [`learn`] in the network's precision, with no number through the host until the end.
 #[cfg(test)]
 pub(super) fn learn_there<T: Real>(lesson: &Lesson<'_, T>) -> Result<Vec<f64>> {
-    use super::Variant;
+    use super::PerturbationKind;
 
     fn all<T: Real, C: Coordinates<T>>(
         lesson: &Lesson<'_, T>,
@@ -247,11 +247,11 @@ pub(super) fn learn_there<T: Real>(lesson: &Lesson<'_, T>) -> Result<Vec<f64>> {
         constant(lesson, (&at, places))
     }
     match lesson.how.variant {
-        Variant::Thesis => {
+        PerturbationKind::Thesis => {
             let places = places(lesson);
             all(lesson, (Head::new(lesson, places.len())?, &places))
         }
-        Variant::Average | Variant::Constant | Variant::Network => {
+        PerturbationKind::Average | PerturbationKind::Constant | PerturbationKind::Network => {
             let places: Vec<usize> = (0..lesson.net.parameter_count()).collect();
             all(lesson, (Direct::new(lesson), &places))
         }

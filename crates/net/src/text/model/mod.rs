@@ -36,23 +36,10 @@ use crate::{
     error::{check, check_len},
     io::fault,
 };
-use serde::{Deserialize, Serialize};
+pub use leakscope_core::choice::Trained;
+
 use std::path::Path;
 use weights::Weights;
-
-/// Which parameters are trained, and so take part in the released gradient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[serde(rename_all = "kebab-case")]
-pub enum Trained {
-    /// All of them
-    #[default]
-    All,
-    /// Those of the output layer; where it has the embedding's table, a copy of it is trained and the embedding stays
-    Last,
-    /// Low-rank adapters beside every dense layer of the blocks (LoRA), and nothing else
-    Adapters,
-}
 
 /// What of a model is trained, and how adapters start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

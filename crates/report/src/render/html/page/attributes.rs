@@ -2,7 +2,7 @@
 
 use super::meaning::{label_meaning, meaning};
 use crate::document::audit::{Attribute, Audit, Label};
-use crate::document::choice::{Scaling, ScalingMode};
+use crate::document::choice::{Scale, ScalingMode};
 use crate::figure::Claim;
 use crate::format;
 use crate::render::html::follow;
@@ -139,10 +139,10 @@ fn cells(
 pub(super) fn whole(audit: &Audit) -> Html {
     let (r, dfil) = (&audit.records, &audit.records.dfil);
     let unit = match audit.data.scale {
-        Scaling::Standard if audit.data.pca.is_none() => {
+        Scale::Standard if audit.data.pca.is_none() => {
             " Numbers are scaled to a spread of one: for those, 1 is what the population alone gives."
         }
-        Scaling::Standard | Scaling::UnitBall | Scaling::Bounds | Scaling::None => {
+        Scale::Standard | Scale::UnitBall | Scale::Bounds | Scale::None => {
             " In units of the encoded columns."
         }
     };

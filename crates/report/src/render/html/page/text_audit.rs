@@ -1,6 +1,6 @@
 //! The page of texts: who leaks, and which words.
 
-use crate::document::choice::PlisOf;
+use crate::document::choice::Signal;
 use crate::document::net::TraceKind;
 use crate::document::text_audit::{Record, TextAudit, Texts};
 use crate::figure::Claim;
@@ -111,8 +111,8 @@ fn heat_maps(a: &TextAudit, texts: &Texts) -> Html {
         return Html::new();
     }
     let which = match a.plis_of {
-        PlisOf::Released => "the released gradient",
-        PlisOf::Raw => "the gradient before the clip",
+        Signal::Released => "the released gradient",
+        Signal::Raw => "the gradient before the clip",
     };
     let lead = format!(
         "The texts that leak most. A word is the darker the more its embedded value moves the norm of {which} over the noise \
