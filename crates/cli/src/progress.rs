@@ -5,7 +5,7 @@ use leakscope::{Failure, Result};
 use leakscope_table::{Hooks, Progress, remove_temporary_files};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -82,19 +82,26 @@ impl Display {
         let style = |template| {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };
-        let going = style("{prefix:>22} {bar:20} {percent:>3}%  {eta} left, {elapsed} so far  {wide_msg}");
-        // A step that is done is not the end: what comes next may not know how long it takes.
-        let done =
-            style("{prefix:>22} {bar:20} done; the next step is under way, {elapsed} so far  {wide_msg}");
-        bar.set_style(going.clone());
+        // What has not begun says nothing of how long it takes; a step that is done is not the end, and what comes next may not
+        // know its own length.
+        let styles = [
+            style("{prefix:>22} {bar:20} begun, {elapsed} so far  {wide_msg}"),
+            style("{prefix:>22} {bar:20} {percent:>3}%  {eta} left, {elapsed} so far  {wide_msg}"),
+            style("{prefix:>22} {bar:20} done; the next step is under way, {elapsed} so far  {wide_msg}"),
+        ];
+        bar.set_style(styles[0].clone());
         // A clock that goes on says that the work does.
         bar.enable_steady_tick(TICK);
         let shown = bar.clone();
-        let was_done = AtomicBool::new(false);
+        let last = AtomicUsize::new(0);
         let progress = move |p: Progress| {
-            let is_done = p.done >= p.total;
-            if was_done.swap(is_done, Ordering::Relaxed) != is_done {
-                shown.set_style(if is_done { done.clone() } else { going.clone() });
+            let now = match p.done {
+                done if done >= p.total => 2,
+                0 => 0,
+                _ => 1,
+            };
+            if last.swap(now, Ordering::Relaxed) != now {
+                shown.set_style(styles[now].clone());
             }
             shown.set_length(p.total.max(1));
             shown.set_position(p.done);
