@@ -593,7 +593,8 @@ impl Scanner {
                 State::Quoted
             }
             State::QuoteInQuoted => {
-                self.torn |= self.long;
+                // Blanks before the delimiter are careless, and nothing more.
+                self.torn |= self.long && !matches!(byte, b' ' | b'\t');
                 State::Field
             }
             State::RecordStart | State::FieldStart | State::Field => State::Field,

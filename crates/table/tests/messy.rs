@@ -491,6 +491,9 @@ fn a_quote_that_takes_rows_is_an_error() {
     let fine = folder
         .write("fine.csv", "a,b,y\n1,\"two\nlines, and a \"\"word\"\"\",2\n2,5\" pipe,3\n3,\"x\" y,4\n");
     assert_eq!(fit(&open(&fine).unwrap(), &roles("y"), &plain()).unwrap().rows_training, 3);
+    // So are blanks after the quote that ends them.
+    let blanks = folder.write("blanks.csv", "a,b,y\n1,\"two\nlines\" ,2\n2,\"two\nlines\"\t ,3\n3,z,4\n");
+    assert_eq!(fit(&open(&blanks).unwrap(), &roles("y"), &plain()).unwrap().rows_training, 3);
 }
 
 #[test]
